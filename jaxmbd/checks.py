@@ -1,0 +1,124 @@
+"""Checks of what the user gives, before anything is integrated. Inside `jit` or `vmap` only shapes can be checked."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from .calculus import constraint_jacobian, constraint_rate, frame, mass_matrix, rank_tolerance
+from .errors import ModelError
+from .system import Scalar, System, Vector
+
+
+def known(value: Any) -> np.ndarray | None:
+    """The numbers behind a value, or `None` inside a transformation that hides them."""
+    value = jax.lax.stop_gradient(value)
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def as_coordinates(system: System, q: ArrayLike, name: str = "q0") -> Vector:
+    """`q` as a floating vector, with the shapes of all functions of the system checked against it."""
+    q = jnp.asarray(q)
+    if q.ndim != 1 or q.size == 0:
+        raise ModelError(f"{name} must be a vector of coordinates, but has shape {q.shape}; use jax.vmap for batches")
+    q = q if jnp.issubdtype(q.dtype, jnp.floating) else q.astype(float)
+    _require_finite(q, name)
+    for leaf in jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array)):
+        _require_finite(leaf, "a parameter of the system")
+    _check_shapes(system.astype(q.dtype), q)
+    return q
+
+
+def vector_like(value: ArrayLike, q: Vector, name: str) -> Vector:
+    """`value` as a finite vector of the shape and dtype of `q`."""
+    value = jnp.asarray(value)
+    if value.shape != q.shape:
+        raise ModelError(f"{name} has shape {value.shape}, but q0 has shape {q.shape}")
+    _require_finite(value, name)
+    return value.astype(q.dtype)
+
+
+def check_position(system: System, t: Scalar, q: Vector, name: str) -> None:
+    """Refuse positions off the constraint manifold."""
+    values, size = _position(*jax.lax.stop_gradient((system, t, q)))
+    worst = _worst(values, size, q.dtype)
+    if worst is not None:
+        raise ModelError(
+            f"{name} does not fulfil the constraints: number {worst} is off by {float(values[worst]):.3g}; "
+            "use mbd.project(system, q, v) to find a consistent start"
+        )
+
+
+def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> None:
+    """Refuse positions off the manifold, velocities off its tangent space, and motions without inertia."""
+    check_position(system, t0, q0, "q0")
+    rates, size, N, M = _motion(*jax.lax.stop_gradient((system, t0, q0, v0, dt)))
+    worst = _worst(rates, size, q0.dtype)
+    if worst is not None:
+        raise ModelError(
+            f"v0 is not tangent to the constraints: number {worst} changes at the rate {float(rates[worst]):.3g}; "
+            "use mbd.project(system, q0, v0) to find a consistent start"
+        )
+    _check_mass(known(N), known(M), rank_tolerance(q0.dtype))
+
+
+@eqx.filter_jit
+def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
+    size = jnp.max(jnp.abs(q)) * jnp.sum(jnp.abs(constraint_jacobian(system, t, q)), axis=1)
+    return jnp.abs(system.constraints(t, q)), size
+
+
+@eqx.filter_jit
+def _motion(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, ...]:
+    """Rates of the constraints, the size of their terms, tangent directions, and the mass matrix with its units taken out."""
+    steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
+    size = jnp.abs(constraint_jacobian(system, t, q)) @ jnp.abs(v) + steady
+    M = mass_matrix(system, t, q, v, dt)
+    unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
+    unit = jnp.where(unit > 0, unit, 1)
+    return jnp.abs(constraint_rate(system, t, q, v)), size, frame(system, t, q).tangent, M / jnp.outer(unit, unit)
+
+
+def _worst(values: Float[Array, " m"], size: Float[Array, " m"], dtype) -> int | None:
+    """Index of the largest value that is not small beside its size."""
+    off = known(values > np.sqrt(jnp.finfo(dtype).eps).astype(dtype) * size)
+    return None if off is None or not off.any() else int(np.argmax(np.where(off, np.asarray(values), 0)))
+
+
+def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) -> None:
+    """The mass matrix may be singular, but not for an admissible velocity."""
+    if N is None or M is None or N.shape[1] == 0:
+        return
+    values, vectors = np.linalg.eigh(N.T @ (M + M.T) @ N / 2)
+    least = np.argmin(np.abs(values))
+    if abs(values[least]) <= tolerance:
+        coordinate = int(np.argmax(np.abs(N @ vectors[:, least])))
+        raise ModelError(
+            f"the mass matrix is singular for an admissible velocity (mostly of coordinate {coordinate}), so momentum does not "
+            "determine the motion; give that coordinate inertia, or a constraint that determines it (such as its equilibrium)"
+        )
+
+
+def _check_shapes(system: System, q: Vector) -> None:
+    scalar = jnp.zeros((), q.dtype)
+    if system.has("constraints"):
+        shape = jax.eval_shape(system.constraints, scalar, q).shape
+        if len(shape) != 1:
+            raise ModelError(f"constraints must return a vector (m,), but returned shape {shape}; wrap it in jnp.array([...])")
+    if system.has("forces") and not system.controlled:
+        shape = jax.eval_shape(system.forces, scalar, q, q).shape
+        if shape != q.shape:
+            raise ModelError(f"forces must return a vector of shape {q.shape}, but returned {shape}")
+    shape = jax.eval_shape(system.lagrangian, scalar, q, q, scalar).shape
+    if shape != ():
+        raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
+
+
+def _require_finite(value: Array, name: str) -> None:
+    numbers = known(value)
+    if numbers is not None and not np.isfinite(numbers).all():
+        where = f" at {np.flatnonzero(~np.isfinite(numbers)).tolist()}" if numbers.ndim else ""
+        raise ModelError(f"{name} has non-finite entries{where}")

@@ -1,0 +1,42 @@
+"""What can go wrong, and how it is told: exceptions for model mistakes, codes for numerical failure."""
+
+import enum
+
+
+class Result(enum.IntEnum):
+    """Outcome of one time step; anything but `SUCCESS` ends the motion there."""
+
+    SUCCESS = 0
+    NOT_CONVERGED = 1
+    NON_FINITE = 2
+    RANK_CHANGED = 3
+    OFF_MANIFOLD = 4
+    NOT_REACHED = 5
+
+    @property
+    def meaning(self) -> str:
+        """The outcome in words, with advice."""
+        return _MEANING[self]
+
+
+_MEANING = {
+    Result.SUCCESS: "the step was solved",
+    Result.NOT_CONVERGED: "Newton's method did not converge; try a smaller dt, more max_steps or line_search=True",
+    Result.NON_FINITE: "the residual became infinite or NaN; look for a division by zero or a root in the functions",
+    Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, or "
+    "its constraints are redundant and system.with_rank(q0) was not called before jit",
+    Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart or null space given by the user does not fit the constraints",
+    Result.NOT_REACHED: "an earlier step failed",
+}
+
+
+class ModelError(ValueError):
+    """A mechanism or a call that cannot be right: wrong shapes, inconsistent starts, impossible arguments."""
+
+
+class SimulationError(RuntimeError):
+    """A step that could not be solved. The trajectory up to it is kept in `trajectory`."""
+
+    def __init__(self, message: str, trajectory):
+        super().__init__(message)
+        self.trajectory = trajectory

@@ -1,0 +1,122 @@
+"""Newton's method, once for the whole library, with the derivative of its solution by the implicit function theorem."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .errors import Result
+from .linear import AbstractLinear, Dense
+
+
+class Solution(eqx.Module):
+    """A root and how it was found; `residual` is relative to the size of the terms it is made of."""
+
+    value: Float[Array, " k"]
+    result: Array
+    steps: Array
+    residual: Array
+
+
+class Newton(eqx.Module):
+    r"""Solves `fn(x, args) = 0` for a flat vector `x`.
+
+    Row $i$ of the residual is measured against $(|J|\,s)_i$, where $s$ is the size of the unknowns: this is the size of the
+    terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. An
+    iteration ends when the residual is that small, or the step is below `step_tolerance` times $s$.
+
+    **Arguments**
+
+    - `step_tolerance`, `residual_tolerance`: `None` follows the dtype, $\epsilon^{3/4}$ and $32\,\epsilon$.
+    - `max_steps`: iterations before `NOT_CONVERGED` is reported.
+    - `reuse`: how many iterations one factorised tangent serves (simplified Newton); a slow iteration renews it.
+    - `line_search`: halve the step while it does not reduce the residual.
+    - `linear`: the linear solver.
+    """
+
+    step_tolerance: float | None = eqx.field(static=True, default=None)
+    residual_tolerance: float | None = eqx.field(static=True, default=None)
+    max_steps: int = eqx.field(static=True, default=20)
+    reuse: int = eqx.field(static=True, default=1)
+    line_search: bool = eqx.field(static=True, default=False)
+    linear: AbstractLinear = Dense()
+
+    def __check_init__(self):
+        if self.max_steps < 1 or self.reuse < 1:
+            raise ValueError("Newton needs max_steps >= 1 and reuse >= 1")
+
+    def __call__(
+        self,
+        fn: Callable,
+        x0: Float[Array, " k"],
+        args: PyTree,
+        scale: Float[Array, " k"] | None = None,
+        active: Array | bool = True,
+    ) -> Solution:
+        """Solve from the guess `x0`. `fn` must take everything it depends on through `args`; `active=False` does nothing."""
+        guess = jax.lax.stop_gradient((x0, scale))
+        return Solution(*_root(args, guess=guess, active=active, fn=fn, newton=self))
+
+
+@eqx.filter_custom_jvp
+def _root(args, *, guess, active, fn, newton):
+    return _iterate(newton, lambda x: fn(x, args), *guess, active)
+
+
+@_root.def_jvp
+def _root_jvp(primals, tangents, *, guess, active, fn, newton):
+    """$dx = -J^{-1}\\,\\partial_{args} fn\\; d args$: one solve, however many iterations were taken."""
+    (args,), (d_args,) = primals, tangents
+    x, result, steps, residual = _root(args, guess=guess, active=active, fn=fn, newton=newton)
+    _, d_fn = eqx.filter_jvp(lambda a: fn(x, a), (args,), (d_args,))
+    tangent = newton.linear.tangent(lambda y: fn(y, args), x, valid=result == Result.SUCCESS)
+    return (x, result, steps, residual), (-tangent.solve(d_fn), None, None, None)
+
+
+def _iterate(newton: Newton, fn: Callable, x0, scale, active):
+    eps = float(jnp.finfo(x0.dtype).eps)
+    step_tolerance = eps**0.75 if newton.step_tolerance is None else newton.step_tolerance
+    residual_tolerance = 32 * eps if newton.residual_tolerance is None else newton.residual_tolerance
+
+    def size(x):
+        return jnp.full_like(x, jnp.max(jnp.abs(x), initial=0)) if scale is None else scale
+
+    def relative(residual, magnitude):
+        return jnp.max(jnp.abs(residual) / jnp.where(magnitude > 0, magnitude, 1), initial=0)
+
+    def advance(x, step, residual, magnitude):
+        if not newton.line_search:
+            return x + step
+        limit = relative(residual, magnitude)
+        worse = lambda a: ~(relative(fn(x + a * step), magnitude) < limit)  # noqa: E731
+        fraction = jax.lax.while_loop(lambda a: (a > 1e-3) & worse(a), lambda a: a / 2, jnp.ones((), x.dtype))
+        return x + fraction * step
+
+    def body(carry):
+        x, _, steps, last, tangent, age = carry
+        renew = lambda: newton.linear.tangent(fn, x)  # noqa: E731
+        tangent = renew() if newton.reuse == 1 else jax.lax.cond(age == 0, renew, lambda: tangent)
+        residual = tangent.residual if newton.reuse == 1 else fn(x)
+        step = -tangent.solve(residual)
+        x1 = advance(x, step, residual, tangent.magnitude(size(x)))
+        length = size(x1)
+        now = relative(fn(x1), tangent.magnitude(length))
+        moved = jnp.max(jnp.where(length > 0, jnp.abs(step) / length, 0), initial=0)
+        finite = jnp.all(jnp.isfinite(x1)) & jnp.isfinite(now)
+        done = finite & ((now <= residual_tolerance) | (moved <= step_tolerance))
+        result = jnp.where(done, jnp.int32(Result.SUCCESS), jnp.where(finite, jnp.int32(Result.NOT_CONVERGED), jnp.int32(Result.NON_FINITE)))
+        slow = now > 0.1 * last
+        age = jnp.where(slow, 0, (age + 1) % newton.reuse)
+        kept = tangent if newton.reuse > 1 else None
+        return jnp.where(finite, x1, x), result, steps + 1, now, kept, age
+
+    def unfinished(carry):
+        _, result, steps, *_ = carry
+        return active & (result == Result.NOT_CONVERGED) & (steps < newton.max_steps)
+
+    blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(lambda: newton.linear.tangent(fn, x0))) if newton.reuse > 1 else None
+    start = (x0, jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(jnp.inf, x0.dtype), blank, jnp.int32(0))
+    x, result, steps, residual, _, _ = jax.lax.while_loop(unfinished, body, start)
+    return x, result, steps, residual

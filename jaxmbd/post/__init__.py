@@ -1,0 +1,19 @@
+"""Post-processing: invariants, Legendre transforms, conditioning and orders of convergence."""
+
+from .conditioning import condition_number as condition_number
+from .convergence import convergence as convergence, order as order
+from .invariants import (
+    constraint_rates as constraint_rates,
+    constraint_residuals as constraint_residuals,
+    discrete_energy as discrete_energy,
+    energy as energy,
+    momentum_map as momentum_map,
+    summary as summary,
+)
+from .legendre import (
+    hidden_momentum_constraints as hidden_momentum_constraints,
+    hidden_velocity_constraints as hidden_velocity_constraints,
+    momentum as momentum,
+    multipliers as multipliers,
+    reduced_momentum as reduced_momentum,
+)

@@ -1,0 +1,37 @@
+"""How well a step can be solved: condition numbers of the iteration matrix."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..formulations import AbstractFormulation
+from ..newton import Newton
+from ..schemes import StepInput
+from ..simulate import step_residual
+from ..system import System
+from ..trajectory import Trajectory
+
+
+def condition_number(
+    system: System, trajectory: Trajectory, formulation: AbstractFormulation, scaled: bool = False, newton: Newton = Newton()
+) -> Float[Array, " rows"]:
+    r"""Condition number (2-norm) of the tangent of the step that leaves each saved row, at its solution.
+
+    By default for the unknowns $(q, \lambda)$ and the equations as the papers write them; `scaled=True` gives the matrix that is
+    solved here, with balances times $h$ and multipliers counted as $h^2 \lambda$. Systems with controls are not covered.
+    """
+    scheme, dt = trajectory.scheme, trajectory.dt
+
+    def at(t, q, v, p):
+        problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p))
+        guess = q + jnp.asarray(scheme.fractions[1:], q.dtype)[:, None] * dt * v
+        x0, scale = formulation.guess(guess, problem)
+        x = newton(step_residual, x0, (formulation, problem), scale).value
+        matrix = jax.jacfwd(step_residual)(x, (formulation, problem))
+        if not scaled:
+            balances, multipliers = formulation.units(problem)
+            matrix = matrix.at[:balances].divide(dt)
+            matrix = matrix.at[:, x.size - multipliers :].multiply(dt * dt)
+        return jnp.linalg.cond(matrix)
+
+    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.incoming)

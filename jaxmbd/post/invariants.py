@@ -1,0 +1,84 @@
+"""What a motion should keep: energies, momentum maps, constraints."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..calculus import constraint_rate, mass_matrix
+from ..calculus import energy as continuous_energy
+from ..calculus import momentum as continuous_momentum
+from ..errors import ModelError
+from ..schemes import AbstractVariational
+from ..system import System
+from ..trajectory import Trajectory
+
+
+def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | None = None) -> Float[Array, " rows"]:
+    r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from the projected momenta or from momenta `p` given with a regular mass matrix."""
+
+    def at(t, q, v):
+        return continuous_energy(system, t, q, v, trajectory.dt)
+
+    if p is None:
+        return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v)
+
+    def from_momentum(t, q, v, p):
+        M = mass_matrix(system, t, q, v, trajectory.dt)
+        return at(t, q, v + jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt)))
+
+    return jax.vmap(from_momentum)(trajectory.t, trajectory.q, trajectory.v, p)
+
+
+def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " rows-1"]:
+    r"""$E_d(q_n, q_{n+1}) = -\partial L_d/\partial h$, for the midpoint rule (50), (52): one value a step."""
+    scheme = trajectory.scheme
+    if not isinstance(scheme, AbstractVariational):
+        raise ModelError(f"discrete_energy needs a scheme with a discrete Lagrangian; {type(scheme).__name__} has none")
+    trajectory.require_every_step("discrete_energy")
+
+    def at(t, q0, inside, q1):
+        return -jax.grad(scheme.discrete_lagrangian, 2)(system, t, trajectory.dt, jnp.vstack([q0, inside, q1]))
+
+    return jax.vmap(at)(trajectory.t[:-1], trajectory.q[:-1], trajectory.stages[:-1], trajectory.q[1:])
+
+
+def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Float[Array, " rows"]:
+    r"""$J = p \cdot \xi(q)$ for the symmetry `action(s, q) -> q`, $\xi = \partial_s\,\mathrm{action}|_{s=0}$: Noether's theorem.
+
+    Constant if the action, for example a rotation by the angle `s`, leaves the Lagrangian and the constraints as they are.
+    """
+
+    def at(q, p):
+        zero = jnp.zeros((), q.dtype)
+        return p @ jax.jvp(lambda s: action(s, q), (zero,), (jnp.ones_like(zero),))[1]
+
+    return jax.vmap(at)(trajectory.q, trajectory.p)
+
+
+def constraint_residuals(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
+    """$g(t_n, q_n)$."""
+    return jax.vmap(system.constraints)(trajectory.t, trajectory.q)
+
+
+def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
+    r"""$\dot g(t_n, q_n, v_n)$, zero to rounding."""
+    return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
+
+
+def summary(system: System, trajectory: Trajectory) -> dict[str, float]:
+    """A short table of what was kept: energy, constraints, and how hard Newton's method worked."""
+    H = energy(system, trajectory)
+    table = {
+        "steps": int(trajectory.final.step),
+        "energy at the start": float(H[0]),
+        "largest change of energy": float(jnp.max(jnp.abs(H - H[0]))),
+        "Newton iterations, at most": int(jnp.max(trajectory.newton_steps)),
+        "relative residual, at most": float(jnp.max(trajectory.residuals)),
+    }
+    if trajectory.multipliers.shape[-1]:
+        table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory))))
+        table["hidden constraint, at most"] = float(jnp.max(jnp.abs(constraint_rates(system, trajectory))))
+        table["redundant constraints"] = trajectory.redundant
+    return table

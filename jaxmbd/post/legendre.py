@@ -1,0 +1,82 @@
+"""Discrete Legendre transforms, multipliers and hidden constraints along a trajectory."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..calculus import acceleration, constraint_rate, frame, mass_matrix, null_space
+from ..calculus import momentum as continuous_momentum
+from ..errors import ModelError
+from ..formulations import null_space_source
+from ..system import System
+from ..trajectory import Trajectory
+
+Rows = Float[Array, "rows n"]
+
+
+def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained", "projected", "raw"] = "constrained") -> Rows:
+    r"""Momenta at the saved nodes.
+
+    `"constrained"`: $p_n = D_2 L_d - \frac12 h\,G^T \lambda_n$ of (34), (35), in general not tangent to the manifold;
+    `"projected"`: $^Q p_n = Q\,D_2 L_d$ of (39), (40), the same as `trajectory.p`;
+    `"raw"`: $D_2 L_d$ alone. At both ends of a trajectory, where only one side is known, the constrained momentum is the projected one.
+    """
+    if kind == "projected":
+        return trajectory.p
+    if kind == "raw":
+        return trajectory.incoming
+    if kind != "constrained":
+        raise ModelError(f"kind must be 'constrained', 'projected' or 'raw', not {kind!r}")
+    weights = trajectory.scheme.weights
+    inner = trajectory.incoming - trajectory.reaction * weights[-1] / (weights[-1] + weights[0])
+    return inner.at[0].set(trajectory.p[0]).at[-1].set(trajectory.p[-1])
+
+
+def reduced_momentum(
+    system: System, trajectory: Trajectory, source: Literal["auto", "user", "chart", "qr"] = "auto"
+) -> Float[Array, "rows d"]:
+    r"""$^P p_n = P^T(q_n)\,D_2 L_d$ (41), (42), with the null space matrix of `NullSpace(source)`."""
+    chosen = null_space_source(source, system, ("user", "chart"))
+
+    def reduce(t, q, p):
+        return null_space(system, t, q, chosen, frame(system, t, q)).T @ p
+
+    return jax.vmap(reduce)(trajectory.t, trajectory.q, trajectory.incoming)
+
+
+def multipliers(system: System, trajectory: Trajectory, controls: Callable | None = None) -> Float[Array, "rows m"]:
+    r"""Multipliers of the continuous equations of motion (3) at $(q_n, v_n)$.
+
+    They keep the order of the scheme at every node, while the discrete `trajectory.multipliers` balance the discrete equations and
+    approach the continuous ones with order two at most (one at both ends).
+    """
+
+    def at(t, q, v):
+        return acceleration(system, t, q, v, trajectory.dt, None if controls is None else controls(t))[1]
+
+    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v)
+
+
+def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float[Array, "rows-1 m"]:
+    r"""$f_d = G\!\left(\frac{q_n + q_{n+1}}{2}\right) \frac{q_{n+1} - q_n}{h}$ (45), with $\partial g/\partial t$ for moving constraints."""
+    trajectory.require_every_step("hidden_velocity_constraints")
+    q, t, dt = trajectory.q, trajectory.t, trajectory.dt
+
+    def at(t, q0, q1):
+        return constraint_rate(system, t + 0.5 * dt, 0.5 * (q0 + q1), (q1 - q0) / dt)
+
+    return jax.vmap(at)(t[:-1], q[:-1], q[1:])
+
+
+def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows) -> Float[Array, "rows m"]:
+    r"""$h_d = G(q_n)\,M^{-1} p_n$ (46) for momenta `p` at the saved nodes, see `momentum`; the mass matrix must be regular."""
+
+    def at(t, q, v, p):
+        M = mass_matrix(system, t, q, v, trajectory.dt)
+        change = jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
+        return constraint_rate(system, t, q, v + change)
+
+    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, p)

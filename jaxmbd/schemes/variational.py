@@ -1,0 +1,102 @@
+"""Variational schemes: everything follows from one discrete Lagrangian."""
+
+import abc
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..calculus import constraint_jacobian
+from ..system import Scalar, Vector
+from .base import AbstractScheme, StepInput
+
+
+class Lagrangian(Protocol):
+    """Anything with a Lagrangian: a system, or the virtual work of its forces."""
+
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar: ...
+
+
+class AbstractVariational(AbstractScheme):
+    r"""A scheme given by $L_d(q_0, \ldots, q_1) \approx \int L\,dt$: a new one is the method `discrete_lagrangian`.
+
+    The balances are $p_0 + D_0 L_d$ at the first node and $D_i L_d$ at nodes inside the step, the momentum that arrives is
+    $D_s L_d$. Forces enter by the discrete Lagrange-d'Alembert principle: their virtual work is discretised as $L$ is, by
+    applying the same rule to $f(t, \bar q, \bar v) \cdot q$ and differentiating by $q$ alone.
+    """
+
+    @abc.abstractmethod
+    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "s+1 n"]) -> Scalar:
+        r"""$L_d$ of the path through the nodes `q`, from `t` to `t + dt`."""
+
+    def slopes(self, q: Float[Array, "s+1 n"], step: StepInput) -> Float[Array, "s+1 n"]:
+        """Derivative of the discrete action by every node, with the virtual work of the forces."""
+        slopes = jax.grad(self.discrete_lagrangian, 3)(step.system, step.t0, step.dt, q)
+        return slopes + self.virtual_work(q, step) if step.system.has("forces") else slopes
+
+    def virtual_work(self, q: Float[Array, "s+1 n"], step: StepInput) -> Float[Array, "s+1 n"]:
+        """Discrete forces on every node."""
+        work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step), step.t0, step.dt, jnp.hstack([q, at])))
+        return work(q, q)
+
+    def balance(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+        slopes = self.slopes(jnp.vstack([step.q0, nodes]), step)
+        return slopes[:-1].at[0].add(step.p0)
+
+    def directions(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
+        jacobian = lambda t, q: constraint_jacobian(step.system, t, q)  # noqa: E731
+        first = jacobian(step.t0, step.q0)[None]
+        if self.stages == 1:
+            return first
+        return jnp.concatenate([first, jax.vmap(jacobian)(self.times(step)[:-1], nodes[:-1])])
+
+    def advance(self, nodes: Float[Array, "s n"], step: StepInput) -> Vector:
+        return self.slopes(jnp.vstack([step.q0, nodes]), step)[-1]
+
+
+class _Work:
+    r"""$f(t, \bar q, \bar v) \cdot q$ on doubled coordinates $(q, \bar q)$; the forces see only the barred half."""
+
+    def __init__(self, step: StepInput):
+        self.step = step
+
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
+        position, at = jnp.split(q, 2)
+        return self.step.system.forces(t, at, jnp.split(v, 2)[1], self.step.control) @ position
+
+
+class Midpoint(AbstractVariational):
+    r"""$L_d = h\,L\left(\frac{q_0 + q_1}{2}, \frac{q_1 - q_0}{h}\right)$ (17): order 2, symplectic, momentum conserving."""
+
+    fractions = (0.0, 1.0)
+    weights = (0.5, 0.5)
+
+    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
+        q0, q1 = q
+        return dt * system.lagrangian(t + 0.5 * dt, 0.5 * (q0 + q1), (q1 - q0) / dt, dt)
+
+
+class Trapezoidal(AbstractVariational):
+    r"""$L_d = \frac h2 L(q_0, v) + \frac h2 L(q_1, v)$, $v = \frac{q_1 - q_0}{h}$: Stoermer-Verlet, with constraints RATTLE."""
+
+    fractions = (0.0, 1.0)
+    weights = (0.5, 0.5)
+
+    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
+        q0, q1 = q
+        v = (q1 - q0) / dt
+        return 0.5 * dt * (system.lagrangian(t, q0, v, dt) + system.lagrangian(t + dt, q1, v, dt))
+
+
+class Own(AbstractVariational):
+    """The discrete Lagrangian that came with the system; its forces act as in `Midpoint`."""
+
+    fractions = (0.0, 1.0)
+    weights = (0.5, 0.5)
+
+    def discrete_lagrangian(self, system, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
+        return system.discrete_lagrangian(t, dt, *q)
+
+    def virtual_work(self, q: Float[Array, "2 n"], step: StepInput) -> Float[Array, "2 n"]:
+        return Midpoint().virtual_work(q, step)

@@ -1,0 +1,93 @@
+"""Consistent starts: the rank of the constraints, projection onto the manifold, the first momentum."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import ArrayLike
+
+from .calculus import constraint_jacobian, constraint_rate, frame, momentum, numerical_rank
+from .checks import as_coordinates, known, vector_like
+from .errors import ModelError, Result
+from .formulations import Problem, normal_correction
+from .newton import Newton
+from .schemes import AbstractScheme, StepInput
+from .system import Scalar, System, Vector
+from .trajectory import State, Status
+
+
+def find_rank(system: System, q: ArrayLike, t: ArrayLike = 0.0) -> System:
+    """The system with the rank of its constraints at `q` fixed.
+
+    `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`.
+    """
+    q = as_coordinates(system, q)
+    system = system.astype(q.dtype)
+    rank = known(eqx.filter_jit(numerical_rank)(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
+    return system if rank is None else System(system.functions, system.params, int(rank))
+
+
+def project(
+    system: System, q: ArrayLike, v: ArrayLike | None = None, t: ArrayLike = 0.0, newton: Newton = Newton(max_steps=50, line_search=True)
+) -> tuple[Vector, Vector]:
+    r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
+
+    The configuration moves along the normal space at `q`, $q + G^T(q)\,w$ with $g = 0$; the velocity changes least,
+    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an error.
+    """
+    q = as_coordinates(system, q, "q")
+    v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
+    t = jnp.asarray(t, q.dtype)
+    system = system.astype(q.dtype)
+    system = find_rank(system, q, t) if system.rank is None else system
+    q1, v1, result = _project(system, q, v, t, newton)
+    outcome = known(result)
+    if outcome is not None and outcome != Result.SUCCESS:
+        values = np.abs(np.asarray(system.constraints(t, q)))
+        raise ModelError(
+            f"project: the constraint manifold was not reached from this guess (worst constraint: number {values.argmax()}, "
+            f"off by {values.max():.3g} at the guess); give a guess closer to it, or check that the constraints can be met"
+        )
+    return q1, v1
+
+
+@eqx.filter_jit
+def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
+    at = frame(system, t, q)
+    q, result = normal_correction(system, t, q, at, at.independent(constraint_jacobian(system, t, q)).T, newton)
+    at = frame(system, t, q)
+    rows = at.independent(constraint_jacobian(system, t, q))
+    if rows.shape[0]:
+        v = v - rows.T @ jnp.linalg.solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
+    return q, v, result
+
+
+def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
+    r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for."""
+    problem = Problem(scheme, step, frame(step.system, step.t0, step.q0))
+    fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
+    inside = step.q0 + fractions * (q1 - step.q0)
+    if inside.size:
+        multipliers = jnp.zeros(inside.shape[0] * problem.frame.normal.shape[1], q1.dtype)
+        x = jnp.concatenate([inside.ravel(), multipliers])
+        inside = newton(_inside_residual, x, (problem, q1)).value[: inside.size].reshape(inside.shape)
+    return -scheme.balance(jnp.vstack([inside, q1]), step)[0]
+
+
+def _inside_residual(x, args):
+    """Equations (22) of the nodes inside a step whose ends are given."""
+    problem, q1 = args
+    count = problem.scheme.stages - 1
+    inside, multipliers = x[: count * q1.size].reshape(count, -1), x[count * q1.size :].reshape(count, -1)
+    nodes = jnp.vstack([inside, q1])
+    forces = problem.constraint_forces(nodes, jnp.vstack([jnp.zeros_like(multipliers[:1]), multipliers]))
+    return jnp.concatenate([(problem.balance(nodes) - forces)[1:].ravel(), problem.constraints(nodes)[:-1].ravel()])
+
+
+def start(system: System, q0: Vector, v0: Vector, dt: Scalar, t0: Scalar, scheme: AbstractScheme) -> State:
+    r"""The state before the first step: $p_0 = \partial L/\partial v$ (34), and a straight line as the first guess."""
+    zero = jnp.zeros((), q0.dtype)
+    status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)
+    fractions = jnp.asarray(scheme.fractions[1:], q0.dtype)[:, None]
+    p0 = momentum(system, t0, q0, v0, dt)
+    return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status)

@@ -1,0 +1,165 @@
+"""The model: a Lagrangian, constraints and forces as pure functions, with their parameters as a pytree."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+
+from .errors import ModelError
+
+Scalar = Float[Array, ""]
+Vector = Float[Array, " n"]
+
+
+class System(eqx.Module):
+    """A mechanical system whose array leaves are its parameters.
+
+    It knows nothing of time steps, states or solvers. Build one with `System.from_functions`; every leaf of `params` can be
+    differentiated, batched or fitted.
+    """
+
+    functions: dict[str, Any]
+    params: PyTree
+    rank: int | None = eqx.field(static=True, default=None)
+
+    @classmethod
+    def from_functions(
+        cls,
+        lagrangian: Callable | None = None,
+        *,
+        kinetic: Callable | None = None,
+        potential: Callable | None = None,
+        discrete_lagrangian: Callable | None = None,
+        constraints: Callable | None = None,
+        forces: Callable | None = None,
+        chart: Callable | None = None,
+        null_space: Callable | None = None,
+        params: PyTree = None,
+    ) -> "System":
+        r"""A system from pure functions; time comes first, parameters last.
+
+        **Arguments**
+
+        - `lagrangian(t, q, v, params)`: $L$; or `kinetic(t, q, v, params)` with `potential(t, q, params)`.
+        - `discrete_lagrangian(t, dt, q0, q1, params)`: $L_d \approx \int_t^{t+dt} L$, instead of or beside $L$. On its own it also
+          defines $L(t, q, v) = L_d(t - h/2, h, q - hv/2, q + hv/2)/h$, which starts and reads the motion.
+        - `constraints(t, q, params) -> (m,)`: $g(t, q) = 0$.
+        - `forces(t, q, v, params) -> (n,)`: what no potential gives. A fifth argument receives the control of the step.
+        - `chart(u, q) -> q1`: nodal reparametrisation (27) with `chart(0, q) == q`, $u \in R^{n-m}$. It may also take
+          `(u, q, params)` or, for moving constraints, `(u, q, params, t0, t1)`.
+        - `null_space(q) -> (n, n-m)`: columns that span the null space of $G = \partial g/\partial q$; it may also take
+          `(q, params)` or `(q, params, t)`.
+        - `params`: any pytree; its floating leaves become arrays.
+        """
+        if kinetic is not None or potential is not None:
+            if lagrangian is not None:
+                raise ModelError("give either lagrangian, or kinetic and potential, not both")
+            if kinetic is None:
+                raise ModelError("potential was given without kinetic; the Lagrangian needs both (or lagrangian alone)")
+        if lagrangian is None and kinetic is None and discrete_lagrangian is None:
+            raise ModelError("a system needs a lagrangian, a kinetic energy or a discrete_lagrangian")
+        functions = {
+            "lagrangian": (lagrangian, (4,)),
+            "kinetic": (kinetic, (4,)),
+            "potential": (potential, (3,)),
+            "discrete_lagrangian": (discrete_lagrangian, (5,)),
+            "constraints": (constraints, (3,)),
+            "forces": (forces, (4, 5)),
+            "chart": (chart, (2, 3, 5)),
+            "null_space": (null_space, (1, 2, 3)),
+        }
+        for name, (function, counts) in functions.items():
+            if function is not None:
+                _check_signature(name, function, counts)
+        return cls(
+            {name: _as_pytree(function) for name, (function, _) in functions.items() if function is not None},
+            jax.tree.map(_as_parameter, params),
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether the user gave the function `name`."""
+        return name in self.functions
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the forces take a control."""
+        return self.has("forces") and _arity(self.functions["forces"]) == 5
+
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
+        """$L(t, q, v)$; `dt` is used only where the system is given by its discrete Lagrangian alone."""
+        if self.has("lagrangian"):
+            return self.functions["lagrangian"](t, q, v, self.params)
+        if self.has("kinetic"):
+            potential = self.functions["potential"](t, q, self.params) if self.has("potential") else 0.0
+            return self.functions["kinetic"](t, q, v, self.params) - potential
+        half = 0.5 * dt * v
+        return self.discrete_lagrangian(t - 0.5 * dt, dt, q - half, q + half) / dt
+
+    def discrete_lagrangian(self, t: Scalar, dt: Scalar, q0: Vector, q1: Vector) -> Scalar:
+        """The user's own $L_d(q_0, q_1)$ over the step from `t` to `t + dt`."""
+        return self.functions["discrete_lagrangian"](t, dt, q0, q1, self.params)
+
+    def constraints(self, t: Scalar, q: Vector) -> Float[Array, " m"]:
+        """$g(t, q)$, an empty vector where the system has no constraints."""
+        if not self.has("constraints"):
+            return jnp.zeros(0, q.dtype)
+        return self.functions["constraints"](t, q, self.params)
+
+    def forces(self, t: Scalar, q: Vector, v: Vector, control: PyTree = None) -> Vector:
+        """Forces that do not come from the Lagrangian."""
+        if not self.has("forces"):
+            return jnp.zeros_like(q)
+        return _call(self.functions["forces"], t, q, v, self.params, control)
+
+    def chart(self, u: Float[Array, " d"], q: Vector, t0: Scalar, t1: Scalar) -> Vector:
+        """The user's nodal reparametrisation $F_d(u, q)$ (27)."""
+        return _call(self.functions["chart"], u, q, self.params, t0, t1)
+
+    def null_space(self, t: Scalar, q: Vector) -> Float[Array, "n d"]:
+        """The user's null space matrix $P(q)$ (5)."""
+        return _call(self.functions["null_space"], q, self.params, t)
+
+    def with_params(self, params: PyTree) -> "System":
+        """The same functions with other parameters."""
+        return System(self.functions, jax.tree.map(_as_parameter, params), self.rank)
+
+    def astype(self, dtype) -> "System":
+        """The same system with every floating leaf in `dtype`."""
+        return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, self)
+
+
+def _as_pytree(function: Callable) -> Any:
+    """A plain function becomes a pytree without leaves; a callable module keeps its leaves as parameters."""
+    return function if isinstance(function, eqx.Module | Partial) else Partial(function)
+
+
+def _as_parameter(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if isinstance(leaf, float | np.floating | np.ndarray) else leaf
+
+
+def _arity(function: Callable) -> int:
+    plain = function.func if isinstance(function, Partial) and not function.args else function
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(
+        parameter.kind in kinds and parameter.default is inspect.Parameter.empty
+        for parameter in inspect.signature(plain).parameters.values()
+    )
+
+
+def _call(function: Callable, *arguments: Any) -> Any:
+    """Call with as many of the arguments as the function asks for."""
+    return function(*arguments[: _arity(function)])
+
+
+def _check_signature(name: str, function: Callable, counts: tuple[int, ...]) -> None:
+    if not callable(function):
+        raise ModelError(f"{name} must be a function, not {type(function).__name__}")
+    if _arity(function) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise ModelError(f"{name} takes {_arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")
