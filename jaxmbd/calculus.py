@@ -50,6 +50,12 @@ class Frame(eqx.Module):
     tangent: Float[Array, "n d"]
     regular: Array
 
+    @classmethod
+    def trivial(cls, q: Vector) -> "Frame":
+        """The frame of a formulation that needs none: all constraints count, and no directions are known."""
+        none = jnp.zeros((q.size, 0), q.dtype)
+        return cls(None, none, none, jnp.array(True))
+
     def independent(self, G: Float[Array, "m n"]) -> Float[Array, "r n"]:
         """The independent combinations of the rows of a constraint Jacobian."""
         return G if self.rows is None else self.rows @ G
@@ -99,14 +105,13 @@ def correct_null_space(G: Float[Array, "r n"], N0: Float[Array, "n d"]) -> Float
     return N0 - G.T @ jnp.linalg.solve(G @ G.T, G @ N0)
 
 
-def null_space(system: System, t: Scalar, q: Vector, source: str, at: Frame | None) -> Float[Array, "n d"]:
+def null_space(system: System, t: Scalar, q: Vector, source: str, at: Frame) -> Float[Array, "n d"]:
     r"""A matrix $P(q)$ with $G P = 0$ (5): the user's, the chart's Jacobian at $u = 0$, or a corrected orthonormal basis."""
     if source == "user":
         return system.null_space(t, q)
     if source == "chart":
         u = jnp.zeros(chart_size(system, t, q), q.dtype)
         return jax.jacfwd(system.chart)(u, q, t, t)
-    assert at is not None
     G = constraint_jacobian(system, t, q)
     return correct_null_space(at.independent(G), at.tangent)
 

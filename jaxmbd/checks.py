@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from .calculus import constraint_jacobian, constraint_rate, frame, mass_matrix, rank_tolerance
 from .errors import ModelError
-from .system import Scalar, System, Vector
+from .system import Scalar, System, Vector, VectorLike, is_parameter
 
 
 def known(value: Any) -> np.ndarray | None:
@@ -19,20 +19,20 @@ def known(value: Any) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
-def as_coordinates(system: System, q: ArrayLike, name: str = "q0") -> Vector:
+def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     """`q` as a floating vector, with the shapes of all functions of the system checked against it."""
     q = jnp.asarray(q)
     if q.ndim != 1 or q.size == 0:
         raise ModelError(f"{name} must be a vector of coordinates, but has shape {q.shape}; use jax.vmap for batches")
     q = q if jnp.issubdtype(q.dtype, jnp.floating) else q.astype(float)
     _require_finite(q, name)
-    for leaf in jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array)):
+    for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
         _require_finite(leaf, "a parameter of the system")
     _check_shapes(system.astype(q.dtype), q)
     return q
 
 
-def vector_like(value: ArrayLike, q: Vector, name: str) -> Vector:
+def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
     """`value` as a finite vector of the shape and dtype of `q`."""
     value = jnp.asarray(value)
     if value.shape != q.shape:
@@ -117,7 +117,7 @@ def _check_shapes(system: System, q: Vector) -> None:
         raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
 
 
-def _require_finite(value: Array, name: str) -> None:
+def _require_finite(value: ArrayLike, name: str) -> None:
     numbers = known(value)
     if numbers is not None and not np.isfinite(numbers).all():
         where = f" at {np.flatnonzero(~np.isfinite(numbers)).tolist()}" if numbers.ndim else ""

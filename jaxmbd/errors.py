@@ -9,9 +9,10 @@ class Result(enum.IntEnum):
     SUCCESS = 0
     NOT_CONVERGED = 1
     NON_FINITE = 2
-    RANK_CHANGED = 3
-    OFF_MANIFOLD = 4
-    NOT_REACHED = 5
+    SINGULAR = 3
+    RANK_CHANGED = 4
+    OFF_MANIFOLD = 5
+    NOT_REACHED = 6
 
     @property
     def meaning(self) -> str:
@@ -23,8 +24,10 @@ _MEANING = {
     Result.SUCCESS: "the step was solved",
     Result.NOT_CONVERGED: "Newton's method did not converge; try a smaller dt, more max_steps or line_search=True",
     Result.NON_FINITE: "the residual became infinite or NaN; look for a division by zero or a root in the functions",
+    Result.SINGULAR: "the equations of the step are singular: the constraints lose rank there, or a coordinate has neither "
+    "inertia nor stiffness",
     Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, or "
-    "its constraints are redundant and system.with_rank(q0) was not called before jit",
+    "its constraints are redundant and mbd.find_rank(system, q0) was not called before jit",
     Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart or null space given by the user does not fit the constraints",
     Result.NOT_REACHED: "an earlier step failed",
 }

@@ -1,7 +1,7 @@
-"""How constraints enter a step: with multipliers, by null space projection, or by nodal reparametrisation.
+r"""How constraints enter a step: with multipliers, by null space projection, or by nodal reparametrisation.
 
 All three solve the same equations and give the same motion; they differ in the number of unknowns. Balances are multiplied by
-the time step and multipliers are counted as $h^2 \\lambda$, so that the tangent does not depend on the size of the step.
+the time step and multipliers are counted as $h^2 \lambda$, so that the tangent does not depend on the size of the step.
 """
 
 import abc
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .calculus import Frame, chart_size, frame, null_space
+from .calculus import Frame, frame, null_space
 from .errors import ModelError, Result
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
@@ -26,13 +26,13 @@ class Problem(eqx.Module):
 
     scheme: AbstractScheme
     step: StepInput
-    frame: Frame | None = None
-    basis: Float[Array, "n d"] | None = None
+    frame: Frame
+    basis: Float[Array, "n d"]
 
     def constraints(self, nodes: Nodes) -> Float[Array, "s m"]:
         """Constraint values at the unknown nodes, redundant ones combined away."""
         values = jax.vmap(self.step.system.constraints)(self.scheme.times(self.step), nodes)
-        return values if self.frame is None else self.frame.pick(values)
+        return self.frame.pick(values)
 
     def balance(self, nodes: Nodes) -> Nodes:
         """Momentum balances without constraint forces, times the time step."""
@@ -72,7 +72,7 @@ class Multipliers(AbstractFormulation):
     r"""Unknown nodes and multipliers, $n + m$ a stage (22): $D_1 L_d + D_2 L_d - h\,G^T \lambda = 0$, $g(q_1) = 0$."""
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        return Problem(scheme, step, frame(step.system, step.t0, step.q0))
+        return Problem(scheme, step, frame(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
         multipliers = jnp.zeros(nodes.shape[0] * problem.frame.normal.shape[1], nodes.dtype)
@@ -128,10 +128,8 @@ class Reparametrised(AbstractFormulation):
     newton: Newton = Newton()
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        problem = _with_basis(scheme, step, null_space_source(self.source, step.system, ("chart", "user")))
-        if self._implicit(step.system) and problem.frame is None:
-            return Problem(scheme, step, frame(step.system, step.t0, step.q0), problem.basis)
-        return problem
+        source = null_space_source(self.source, step.system, ("chart", "user"))
+        return _with_basis(scheme, step, source, framed=self._implicit(step.system))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
         directions = problem.frame.tangent if self._implicit(problem.step.system) else problem.basis
@@ -149,9 +147,9 @@ class Reparametrised(AbstractFormulation):
         increments = x.reshape(scheme.stages, -1)
         if self._implicit(step.system):
             at = problem.frame
-            chart = lambda u, t: normal_correction(step.system, t, step.q0 + at.tangent @ u, at, at.normal, self.newton)[0]  # noqa: E731
+            chart = lambda u, t: normal_correction(step.system, t, step.q0 + at.tangent @ u, at, at.normal, self.newton)[0]
         else:
-            chart = lambda u, t: step.system.chart(u, step.q0, step.t0, t)  # noqa: E731
+            chart = lambda u, t: step.system.chart(u, step.q0, step.t0, t)
         return jax.vmap(chart)(increments, scheme.times(step))
 
     def _implicit(self, system: System) -> bool:
@@ -160,9 +158,7 @@ class Reparametrised(AbstractFormulation):
         return self.chart == "implicit" or not system.has("chart")
 
 
-def normal_correction(
-    system: System, t: Scalar, q: Vector, at: Frame, normal: Float[Array, "n r"], newton: Newton
-) -> tuple[Vector, Array]:
+def normal_correction(system: System, t: Scalar, q: Vector, at: Frame, normal: Float[Array, "n r"], newton: Newton) -> tuple[Vector, Array]:
     r"""$q + R w$ on the constraint manifold at time `t`, with $w$ solved from $g = 0$, and the result code of the solve."""
     if normal.shape[1] == 0:
         return q, jnp.int32(Result.SUCCESS)
@@ -193,15 +189,12 @@ def null_space_source(wanted: str, system: System, order: tuple[str, ...]) -> st
     return wanted
 
 
-def _with_basis(scheme: AbstractScheme, step: StepInput, source: str) -> Problem:
-    """The problem with its null space matrix at $q_0$; a frame where one is needed to build it or to drop redundant rows."""
-    redundant = step.system.rank is not None and chart_size(step.system, step.t0, step.q0) > step.q0.size - _rows(step)
-    at = frame(step.system, step.t0, step.q0) if source == "qr" or redundant else None
-    return Problem(scheme, step, at, null_space(step.system, step.t0, step.q0, source, at))
-
-
-def _rows(step: StepInput) -> int:
-    return jax.eval_shape(step.system.constraints, step.t0, step.q0).size
+def _with_basis(scheme: AbstractScheme, step: StepInput, source: str, framed: bool = False) -> Problem:
+    """The problem with its null space matrix at $q_0$; a frame where one builds it, or drops redundant constraints."""
+    system, t, q = step.system, step.t0, step.q0
+    redundant = system.rank is not None and system.rank < jax.eval_shape(system.constraints, t, q).size
+    at = frame(system, t, q) if source == "qr" or redundant or framed else Frame.trivial(q)
+    return Problem(scheme, step, at, null_space(system, t, q, source, at))
 
 
 def _reduced_balance(nodes: Nodes, source: str, problem: Problem) -> Float[Array, " sd"]:

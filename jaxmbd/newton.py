@@ -24,12 +24,13 @@ class Newton(eqx.Module):
     r"""Solves `fn(x, args) = 0` for a flat vector `x`.
 
     Row $i$ of the residual is measured against $(|J|\,s)_i$, where $s$ is the size of the unknowns: this is the size of the
-    terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. An
-    iteration ends when the residual is that small, or the step is below `step_tolerance` times $s$.
+    terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. The
+    iteration ends when the residual is that small, when the step is below `step_tolerance` times $s$, or when rounding errors
+    keep a residual of some hundred times the machine precision from falling further.
 
     **Arguments**
 
-    - `step_tolerance`, `residual_tolerance`: `None` follows the dtype, $\epsilon^{3/4}$ and $32\,\epsilon$.
+    - `step_tolerance`, `residual_tolerance`: `None` follows the dtype, $\epsilon^{3/4}$ and $\epsilon$.
     - `max_steps`: iterations before `NOT_CONVERGED` is reported.
     - `reuse`: how many iterations one factorised tangent serves (simplified Newton); a slow iteration renews it.
     - `line_search`: halve the step while it does not reduce the residual.
@@ -54,31 +55,39 @@ class Newton(eqx.Module):
         args: PyTree,
         scale: Float[Array, " k"] | None = None,
         active: Array | bool = True,
+        safe: Float[Array, " k"] | None = None,
     ) -> Solution:
-        """Solve from the guess `x0`. `fn` must take everything it depends on through `args`; `active=False` does nothing."""
-        guess = jax.lax.stop_gradient((x0, scale))
-        return Solution(*_root(args, guess=guess, active=active, fn=fn, newton=self))
+        """Solve from the guess `x0`. `fn` must take everything it depends on through `args`; `active=False` does nothing.
+
+        A solve that fails has the derivative zero. It is formed at `safe` (or `x0`), where `fn` must be finite for that.
+        """
+        guess = jax.lax.stop_gradient((x0, scale, x0 if safe is None else safe))
+        value, result, steps, residual = _root(args, guess=guess, active=active, fn=fn, newton=self)
+        return Solution(value, result, steps, residual)
 
 
 @eqx.filter_custom_jvp
 def _root(args, *, guess, active, fn, newton):
-    return _iterate(newton, lambda x: fn(x, args), *guess, active)
+    x0, scale, _ = guess
+    return _iterate(newton, lambda x: fn(x, args), x0, scale, active)
 
 
 @_root.def_jvp
 def _root_jvp(primals, tangents, *, guess, active, fn, newton):
-    """$dx = -J^{-1}\\,\\partial_{args} fn\\; d args$: one solve, however many iterations were taken."""
+    """Minus the inverse tangent times the derivative by the arguments: one solve, however many iterations were taken."""
     (args,), (d_args,) = primals, tangents
     x, result, steps, residual = _root(args, guess=guess, active=active, fn=fn, newton=newton)
-    _, d_fn = eqx.filter_jvp(lambda a: fn(x, a), (args,), (d_args,))
-    tangent = newton.linear.tangent(lambda y: fn(y, args), x, valid=result == Result.SUCCESS)
-    return (x, result, steps, residual), (-tangent.solve(d_fn), None, None, None)
+    solved = result == Result.SUCCESS
+    at = jnp.where(solved, x, guess[2])
+    _, d_fn = eqx.filter_jvp(lambda a: fn(at, a), (args,), (d_args,))
+    tangent = newton.linear.tangent(lambda y: fn(y, args), at, valid=solved)
+    return (x, result, steps, residual), (jnp.where(solved, -tangent.solve(d_fn), 0), None, None, None)
 
 
 def _iterate(newton: Newton, fn: Callable, x0, scale, active):
     eps = float(jnp.finfo(x0.dtype).eps)
     step_tolerance = eps**0.75 if newton.step_tolerance is None else newton.step_tolerance
-    residual_tolerance = 32 * eps if newton.residual_tolerance is None else newton.residual_tolerance
+    residual_tolerance = eps if newton.residual_tolerance is None else newton.residual_tolerance
 
     def size(x):
         return jnp.full_like(x, jnp.max(jnp.abs(x), initial=0)) if scale is None else scale
@@ -90,13 +99,13 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
         if not newton.line_search:
             return x + step
         limit = relative(residual, magnitude)
-        worse = lambda a: ~(relative(fn(x + a * step), magnitude) < limit)  # noqa: E731
+        worse = lambda a: ~(relative(fn(x + a * step), magnitude) < limit)
         fraction = jax.lax.while_loop(lambda a: (a > 1e-3) & worse(a), lambda a: a / 2, jnp.ones((), x.dtype))
         return x + fraction * step
 
     def body(carry):
         x, _, steps, last, tangent, age = carry
-        renew = lambda: newton.linear.tangent(fn, x)  # noqa: E731
+        renew = lambda: newton.linear.tangent(fn, x)
         tangent = renew() if newton.reuse == 1 else jax.lax.cond(age == 0, renew, lambda: tangent)
         residual = tangent.residual if newton.reuse == 1 else fn(x)
         step = -tangent.solve(residual)
@@ -105,8 +114,10 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
         now = relative(fn(x1), tangent.magnitude(length))
         moved = jnp.max(jnp.where(length > 0, jnp.abs(step) / length, 0), initial=0)
         finite = jnp.all(jnp.isfinite(x1)) & jnp.isfinite(now)
-        done = finite & ((now <= residual_tolerance) | (moved <= step_tolerance))
-        result = jnp.where(done, jnp.int32(Result.SUCCESS), jnp.where(finite, jnp.int32(Result.NOT_CONVERGED), jnp.int32(Result.NON_FINITE)))
+        stalled = (now > 0.5 * last) & (now <= 512 * eps)
+        done = finite & ((now <= residual_tolerance) | (moved <= step_tolerance) | stalled)
+        broken = jnp.where(jnp.all(jnp.isfinite(residual)), Result.SINGULAR, Result.NON_FINITE)
+        result = jnp.where(done, Result.SUCCESS, jnp.where(finite, Result.NOT_CONVERGED, broken)).astype(jnp.int32)
         slow = now > 0.1 * last
         age = jnp.where(slow, 0, (age + 1) % newton.reuse)
         kept = tangent if newton.reuse > 1 else None

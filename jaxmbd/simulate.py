@@ -17,7 +17,7 @@ from .newton import Newton, Solution
 from .schemes import AbstractScheme, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .start import discrete_momentum, find_rank, start
-from .system import Scalar, System, Vector
+from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory
 
 
@@ -28,7 +28,7 @@ class Node(eqx.Module):
     q: Vector
     incoming: Vector
     reaction: Vector
-    stages: Float[Array, "s-1 n"]
+    stages: Float[Array, "inside n"]
 
 
 def step(
@@ -40,14 +40,18 @@ def step(
     newton: Newton = Newton(),
     control: PyTree = None,
 ) -> tuple[State, Node]:
-    """One time step: the state after it, and the node it left. A step that fails, and every step after it, leaves position and momentum as they are."""
+    """One time step: the state after it, and the node it left.
+
+    A step that fails, and every step after it, leaves position and momentum as they are.
+    """
     known_before = StepInput(system, state.t, dt, state.q, state.incoming, control)
     problem = formulation.prepare(scheme, known_before)
     x0, scale = formulation.guess(state.q + state.displacement, problem)
+    rest, _ = formulation.guess(jnp.broadcast_to(state.q, state.displacement.shape), problem)
     alive = state.status.result == Result.SUCCESS
-    solution = newton(step_residual, x0, (formulation, problem), scale, alive)
-    nodes = formulation.nodes(solution.value, problem)
-    status = _status(solution, problem, state, nodes[-1])
+    solution = newton(step_residual, x0, (formulation, problem), scale, alive, rest)
+    status = _status(solution, problem, state, formulation.nodes(jax.lax.stop_gradient(solution.value), problem)[-1])
+    nodes = formulation.nodes(jnp.where(solution.result == Result.SUCCESS, solution.value, rest), problem)
     good = status.result == Result.SUCCESS
     after = State(
         state.step + 1,
@@ -66,12 +70,12 @@ def step(
 
 def simulate(
     system: System,
-    q0: ArrayLike,
-    v0: ArrayLike | None = None,
+    q0: VectorLike,
+    v0: VectorLike | None = None,
     *,
     dt: ArrayLike,
     steps: int,
-    q1: ArrayLike | None = None,
+    q1: VectorLike | None = None,
     t0: ArrayLike = 0.0,
     scheme: AbstractScheme | None = None,
     formulation: AbstractFormulation = Multipliers(),
@@ -96,10 +100,9 @@ def simulate(
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
     """
-    system, q0, v0, dt, t0, scheme = _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton)
-    stride = _stride(save, steps)
-    table = _control_table(system, controls, t0, dt, steps)
-    trajectory = _run(system, q0, v0, dt, t0, table, scheme, formulation, newton, steps, stride)
+    system, start_at, scheme = _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton)
+    table = _control_table(system, controls, start_at, steps)
+    trajectory = _run(system, start_at, table, scheme, formulation, newton, steps, _stride(save, steps))
     if save == "end":
         trajectory = trajectory.rows(slice(-1, None))
     if throw:
@@ -111,8 +114,9 @@ def simulate(
 
 
 @eqx.filter_jit
-def _run(system, q0, v0, dt, t0, table, scheme, formulation, newton, steps, stride) -> Trajectory:
+def _run(system, start_at, table, scheme, formulation, newton, steps, stride) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps the record of the step that leaves it."""
+    q0, v0, dt, t0 = start_at
 
     def one(carry, inputs):
         state, first, most, largest = carry
@@ -133,8 +137,8 @@ def _run(system, q0, v0, dt, t0, table, scheme, formulation, newton, steps, stri
     inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count % stride, table))
     final, (nodes, results, most, largest) = jax.lax.scan(row, initial, inputs)
     late = (results != Result.SUCCESS) & (count[::stride] > final.step)
-    outcome = (jnp.where(late, jnp.int32(Result.NOT_REACHED), results), most, largest)
-    outcome = jax.tree.map(lambda column: jnp.concatenate([jnp.zeros_like(column[:1]), column]), outcome)
+    results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
+    outcome = [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in (results, most, largest)]
     return _trajectory(system, final, nodes, outcome, dt, scheme, stride)
 
 
@@ -149,9 +153,25 @@ def _trajectory(system, final, nodes, outcome, dt, scheme, stride) -> Trajectory
     before, after = scheme.weights[-1], scheme.weights[0]
     share = jnp.full(nodes.t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
     redundant = 0 if system.rank is None else impulses.shape[1] - system.rank
-    multipliers = impulses / (dt * share[:, None])
-    raw = (nodes.incoming, reaction, nodes.stages)
-    return Trajectory(nodes.t, nodes.q, v, p, multipliers, *outcome, *raw, dt, final, scheme, stride, redundant)
+    results, newton_steps, residuals = outcome
+    return Trajectory(
+        t=nodes.t,
+        q=nodes.q,
+        v=v,
+        p=p,
+        multipliers=impulses / (dt * share[:, None]),
+        results=results,
+        newton_steps=newton_steps,
+        residuals=residuals,
+        incoming=nodes.incoming,
+        reaction=reaction,
+        stages=nodes.stages,
+        dt=dt,
+        final=final,
+        scheme=scheme,
+        stride=stride,
+        redundant=redundant,
+    )
 
 
 def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Problem]) -> Float[Array, " k"]:
@@ -163,25 +183,23 @@ def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Proble
 def _status(solution: Solution, problem: Problem, state: State, q1: Vector) -> Status:
     """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
     system, before = problem.step.system, problem.step
-    values = jnp.abs(system.constraints(before.time(1.0), q1))
+    values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
     if values.size == 0:
         worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
     else:
         length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
         size = length * jnp.sum(jnp.abs(constraint_jacobian(system, before.t0, before.q0)), axis=1)
         off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
-        regular = True if problem.frame is None else problem.frame.regular
-        dropped = problem.frame is not None and problem.frame.rows is not None
-        strayed = jnp.int32(Result.RANK_CHANGED if dropped else Result.OFF_MANIFOLD)
-        solved = jnp.where(off & (solution.result == Result.SUCCESS), strayed, solution.result)
-        result = jnp.where(regular, solved, jnp.int32(Result.RANK_CHANGED))
+        strayed = Result.OFF_MANIFOLD if problem.frame.rows is None else Result.RANK_CHANGED
+        solved = jnp.where(off & (solution.result == Result.SUCCESS), jnp.int32(strayed), solution.result)
+        result = jnp.where(problem.frame.regular, solved, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
     now = Status(result, solution.steps, solution.residual, worst, violation)
     alive = state.status.result == Result.SUCCESS
     return jax.tree.map(lambda new, old: jnp.where(alive, new, old), now, state.status)
 
 
-def _extrapolate(scheme: AbstractScheme, previous: Vector, nodes: Float[Array, "s+1 n"]) -> Float[Array, "s n"]:
+def _extrapolate(scheme: AbstractScheme, previous: Vector, nodes: Float[Array, "nodes n"]) -> Float[Array, "s n"]:
     """Nodes of the next step by the polynomial through this step's nodes and the position one step earlier."""
     fractions = np.asarray(scheme.fractions)
     matrix = interpolation(np.concatenate([[-1.0], fractions]), 1 + fractions[1:])
@@ -212,7 +230,7 @@ def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
         v0 = velocity(system, t0, q0, p0, dt)
     v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
     check_start(system, t0, q0, v0, dt)
-    return system, q0, v0, dt, t0, scheme
+    return system, (q0, v0, dt, t0), scheme
 
 
 def _stride(save: int | str | None, steps: int) -> int:
@@ -225,8 +243,9 @@ def _stride(save: int | str | None, steps: int) -> int:
     return int(save)
 
 
-def _control_table(system: System, controls, t0: Scalar, dt: Scalar, steps: int):
+def _control_table(system: System, controls, start_at: tuple, steps: int):
     """One control a step, or `None`."""
+    *_, dt, t0 = start_at
     if controls is None:
         if system.controlled:
             raise ModelError("the forces of this system take a control: pass controls to simulate")

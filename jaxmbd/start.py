@@ -4,19 +4,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike
+from jaxtyping import Array, ArrayLike
 
 from .calculus import constraint_jacobian, constraint_rate, frame, momentum, numerical_rank
 from .checks import as_coordinates, known, vector_like
 from .errors import ModelError, Result
-from .formulations import Problem, normal_correction
+from .formulations import Multipliers, normal_correction
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
-from .system import Scalar, System, Vector
+from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status
 
 
-def find_rank(system: System, q: ArrayLike, t: ArrayLike = 0.0) -> System:
+def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """The system with the rank of its constraints at `q` fixed.
 
     `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`.
@@ -28,7 +28,7 @@ def find_rank(system: System, q: ArrayLike, t: ArrayLike = 0.0) -> System:
 
 
 def project(
-    system: System, q: ArrayLike, v: ArrayLike | None = None, t: ArrayLike = 0.0, newton: Newton = Newton(max_steps=50, line_search=True)
+    system: System, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0, newton: Newton = Newton(max_steps=50, line_search=True)
 ) -> tuple[Vector, Vector]:
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
@@ -64,7 +64,7 @@ def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
 
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
     r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for."""
-    problem = Problem(scheme, step, frame(step.system, step.t0, step.q0))
+    problem = Multipliers().prepare(scheme, step)
     fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
     inside = step.q0 + fractions * (q1 - step.q0)
     if inside.size:
@@ -84,7 +84,7 @@ def _inside_residual(x, args):
     return jnp.concatenate([(problem.balance(nodes) - forces)[1:].ravel(), problem.constraints(nodes)[:-1].ravel()])
 
 
-def start(system: System, q0: Vector, v0: Vector, dt: Scalar, t0: Scalar, scheme: AbstractScheme) -> State:
+def start(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme) -> State:
     r"""The state before the first step: $p_0 = \partial L/\partial v$ (34), and a straight line as the first guess."""
     zero = jnp.zeros((), q0.dtype)
     status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)

@@ -1,7 +1,7 @@
 """The model: a Lagrangian, constraints and forces as pure functions, with their parameters as a pytree."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
 
-Scalar = Float[Array, ""]
+Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
+VectorLike = ArrayLike | Sequence
 
 
 class System(eqx.Module):
@@ -91,7 +92,7 @@ class System(eqx.Module):
         """Whether the forces take a control."""
         return self.has("forces") and _arity(self.functions["forces"]) == 5
 
-    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Array | float:
         """$L(t, q, v)$; `dt` is used only where the system is given by its discrete Lagrangian alone."""
         if self.has("lagrangian"):
             return self.functions["lagrangian"](t, q, v, self.params)
@@ -101,17 +102,17 @@ class System(eqx.Module):
         half = 0.5 * dt * v
         return self.discrete_lagrangian(t - 0.5 * dt, dt, q - half, q + half) / dt
 
-    def discrete_lagrangian(self, t: Scalar, dt: Scalar, q0: Vector, q1: Vector) -> Scalar:
+    def discrete_lagrangian(self, t: Scalar, dt: Scalar, q0: Vector, q1: Vector) -> Array | float:
         """The user's own $L_d(q_0, q_1)$ over the step from `t` to `t + dt`."""
         return self.functions["discrete_lagrangian"](t, dt, q0, q1, self.params)
 
-    def constraints(self, t: Scalar, q: Vector) -> Float[Array, " m"]:
+    def constraints(self, t: Scalar, q: Vector) -> Array:
         """$g(t, q)$, an empty vector where the system has no constraints."""
         if not self.has("constraints"):
             return jnp.zeros(0, q.dtype)
         return self.functions["constraints"](t, q, self.params)
 
-    def forces(self, t: Scalar, q: Vector, v: Vector, control: PyTree = None) -> Vector:
+    def forces(self, t: Scalar, q: Vector, v: Vector, control: PyTree = None) -> Array:
         """Forces that do not come from the Lagrangian."""
         if not self.has("forces"):
             return jnp.zeros_like(q)
@@ -131,7 +132,7 @@ class System(eqx.Module):
 
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""
-        return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, self)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_parameter(leaf) else leaf, self)
 
 
 def _as_pytree(function: Callable) -> Any:
@@ -139,8 +140,14 @@ def _as_pytree(function: Callable) -> Any:
     return function if isinstance(function, eqx.Module | Partial) else Partial(function)
 
 
+def is_parameter(leaf: Any) -> bool:
+    """Whether a leaf is a floating number or array."""
+    return isinstance(leaf, float | np.ndarray | jax.Array) and jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+
+
 def _as_parameter(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, float | np.floating | np.ndarray) else leaf
+    """Numbers become NumPy arrays, so that they keep their digits until the dtype of the coordinates is known."""
+    return np.asarray(leaf) if isinstance(leaf, float | np.floating) else leaf
 
 
 def _arity(function: Callable) -> int:

@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
@@ -58,7 +57,7 @@ class Trajectory(eqx.Module):
     residuals: Float[Array, " rows"]
     incoming: Float[Array, "rows n"]
     reaction: Float[Array, "rows n"]
-    stages: Float[Array, "rows s-1 n"]
+    stages: Float[Array, "rows inside n"]
     dt: Float[Array, ""]
     final: State
     scheme: AbstractScheme
@@ -66,18 +65,18 @@ class Trajectory(eqx.Module):
     redundant: int = eqx.field(static=True)
 
     @property
-    def successful(self) -> Bool[Array, ""]:
+    def successful(self) -> Bool[Array, "*batch"]:
         """Whether every step was solved; one value for each member of a batch."""
         return self.final.status.result == Result.SUCCESS
 
     @property
-    def reached(self) -> Int[Array, ""]:
+    def reached(self) -> Int[Array, "*batch"]:
         """Number of steps that were solved; rows after them hold the last state that was reached."""
         return self.final.step
 
     def rows(self, which: slice) -> "Trajectory":
         """Some of the rows; the state at the end stays."""
-        columns = lambda tree: [getattr(tree, name) for name in _COLUMNS]  # noqa: E731
+        columns = lambda tree: [getattr(tree, name) for name in _COLUMNS]
         return eqx.tree_at(columns, self, [column[which] for column in columns(self)])
 
     def require_every_step(self, purpose: str) -> None:
@@ -91,15 +90,16 @@ class Trajectory(eqx.Module):
         if solved.all():
             return
         first = tuple(int(i) for i in np.argwhere(~solved)[0])
-        member = jax.tree.map(lambda leaf: leaf[first], (self.final, self.dt if jnp.ndim(self.dt) else jnp.broadcast_to(self.dt, solved.shape)))
+        state = jax.tree.map(lambda leaf: leaf[first], self.final)
+        dt = np.broadcast_to(np.asarray(self.dt), solved.shape)[first]
         where = f"batch member {', '.join(map(str, first))} ({(~solved).sum()} of {solved.size} failed): " if first else ""
-        raise SimulationError(where + _describe_failure(*member), self)
+        raise SimulationError(where + _describe_failure(state, float(dt)), self)
 
 
 _COLUMNS = ("t", "q", "v", "p", "multipliers", "results", "newton_steps", "residuals", "incoming", "reaction", "stages")
 
 
-def _describe_failure(state: State, dt: Array) -> str:
+def _describe_failure(state: State, dt: float) -> str:
     status, step = state.status, int(state.step)
     result = Result(int(status.result))
     text = (

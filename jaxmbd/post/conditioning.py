@@ -10,8 +10,10 @@ from ..schemes import StepInput
 from ..simulate import step_residual
 from ..system import System
 from ..trajectory import Trajectory
+from .along import along_trajectory
 
 
+@along_trajectory
 def condition_number(
     system: System, trajectory: Trajectory, formulation: AbstractFormulation, scaled: bool = False, newton: Newton = Newton()
 ) -> Float[Array, " rows"]:

@@ -4,17 +4,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..system import VectorLike
 from ..trajectory import Trajectory
 
 
-def order(dts: Sequence[float], errors: Sequence[float]) -> float:
+def order(dts: VectorLike, errors: VectorLike) -> float:
     """Slope of the errors against the time steps in double logarithmic scale, by least squares."""
     return float(np.polyfit(np.log(np.asarray(dts)), np.log(np.asarray(errors)), 1)[0])
 
 
-def convergence(
-    run: Callable[[float], Trajectory], dts: Sequence[float], reference: Trajectory, fields: Sequence[str | Callable] = ("q", "p")
-) -> dict[str, tuple[np.ndarray, float]]:
+def convergence(run: Callable, dts: Sequence, reference: Trajectory, fields: Sequence = ("q", "p")) -> dict[str, tuple[np.ndarray, float]]:
     """Errors of the last rows of `run(dt)` against a reference, and their order.
 
     A field is the name of a column of the trajectory, or a function of a trajectory that returns rows.

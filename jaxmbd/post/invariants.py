@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus import constraint_rate, mass_matrix
-from ..calculus import energy as continuous_energy
-from ..calculus import momentum as continuous_momentum
+from ..calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
 from ..schemes import AbstractVariational
 from ..system import System
 from ..trajectory import Trajectory
+from .along import along_trajectory
 
 
+@along_trajectory
 def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | None = None) -> Float[Array, " rows"]:
     r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from the projected momenta or from momenta `p` given with a regular mass matrix."""
 
@@ -31,7 +31,8 @@ def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | N
     return jax.vmap(from_momentum)(trajectory.t, trajectory.q, trajectory.v, p)
 
 
-def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " rows-1"]:
+@along_trajectory
+def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " steps"]:
     r"""$E_d(q_n, q_{n+1}) = -\partial L_d/\partial h$, for the midpoint rule (50), (52): one value a step."""
     scheme = trajectory.scheme
     if not isinstance(scheme, AbstractVariational):
@@ -44,6 +45,7 @@ def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " ro
     return jax.vmap(at)(trajectory.t[:-1], trajectory.q[:-1], trajectory.stages[:-1], trajectory.q[1:])
 
 
+@along_trajectory
 def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Float[Array, " rows"]:
     r"""$J = p \cdot \xi(q)$ for the symmetry `action(s, q) -> q`, $\xi = \partial_s\,\mathrm{action}|_{s=0}$: Noether's theorem.
 
@@ -57,17 +59,19 @@ def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Fl
     return jax.vmap(at)(trajectory.q, trajectory.p)
 
 
+@along_trajectory
 def constraint_residuals(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
     """$g(t_n, q_n)$."""
     return jax.vmap(system.constraints)(trajectory.t, trajectory.q)
 
 
+@along_trajectory
 def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
     r"""$\dot g(t_n, q_n, v_n)$, zero to rounding."""
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
 
 
-def summary(system: System, trajectory: Trajectory) -> dict[str, float]:
+def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
     """A short table of what was kept: energy, constraints, and how hard Newton's method worked."""
     H = energy(system, trajectory)
     table = {

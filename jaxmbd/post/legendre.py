@@ -7,16 +7,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus import acceleration, constraint_rate, frame, mass_matrix, null_space
-from ..calculus import momentum as continuous_momentum
+from ..calculus import acceleration, constraint_rate, frame, mass_matrix, momentum as continuous_momentum, null_space
 from ..errors import ModelError
 from ..formulations import null_space_source
 from ..system import System
 from ..trajectory import Trajectory
+from .along import along_trajectory
 
 Rows = Float[Array, "rows n"]
 
 
+@along_trajectory
 def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained", "projected", "raw"] = "constrained") -> Rows:
     r"""Momenta at the saved nodes.
 
@@ -35,6 +36,7 @@ def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained"
     return inner.at[0].set(trajectory.p[0]).at[-1].set(trajectory.p[-1])
 
 
+@along_trajectory
 def reduced_momentum(
     system: System, trajectory: Trajectory, source: Literal["auto", "user", "chart", "qr"] = "auto"
 ) -> Float[Array, "rows d"]:
@@ -47,6 +49,7 @@ def reduced_momentum(
     return jax.vmap(reduce)(trajectory.t, trajectory.q, trajectory.incoming)
 
 
+@along_trajectory
 def multipliers(system: System, trajectory: Trajectory, controls: Callable | None = None) -> Float[Array, "rows m"]:
     r"""Multipliers of the continuous equations of motion (3) at $(q_n, v_n)$.
 
@@ -60,8 +63,9 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v)
 
 
-def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float[Array, "rows-1 m"]:
-    r"""$f_d = G\!\left(\frac{q_n + q_{n+1}}{2}\right) \frac{q_{n+1} - q_n}{h}$ (45), with $\partial g/\partial t$ for moving constraints."""
+@along_trajectory
+def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float[Array, "steps m"]:
+    r"""$f_d = G\!\left(\frac{q_n + q_{n+1}}{2}\right) \frac{q_{n+1} - q_n}{h}$ (45), plus $\partial g/\partial t$ if constraints move."""
     trajectory.require_every_step("hidden_velocity_constraints")
     q, t, dt = trajectory.q, trajectory.t, trajectory.dt
 
@@ -71,6 +75,7 @@ def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float
     return jax.vmap(at)(t[:-1], q[:-1], q[1:])
 
 
+@along_trajectory
 def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows) -> Float[Array, "rows m"]:
     r"""$h_d = G(q_n)\,M^{-1} p_n$ (46) for momenta `p` at the saved nodes, see `momentum`; the mass matrix must be regular."""
 

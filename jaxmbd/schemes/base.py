@@ -19,10 +19,6 @@ class StepInput(eqx.Module):
     p0: Vector
     control: PyTree = None
 
-    def time(self, fraction: float) -> Scalar:
-        """The time at a fraction of the step."""
-        return self.t0 + fraction * self.dt
-
 
 class AbstractScheme(eqx.Module):
     r"""A time discretisation: no solver, no loop, no multipliers.
@@ -54,4 +50,4 @@ class AbstractScheme(eqx.Module):
 
     def times(self, step: StepInput) -> Float[Array, " s"]:
         """Times of the unknown nodes."""
-        return step.time(jnp.asarray(self.fractions[1:], step.q0.dtype))
+        return step.t0 + step.dt * jnp.asarray(self.fractions[1:], step.q0.dtype)

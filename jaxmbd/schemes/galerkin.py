@@ -42,12 +42,10 @@ class Galerkin(AbstractVariational):
         self.values = tuple(map(_numbers, interpolation(nodes, points)))
         self.rates = tuple(map(_numbers, interpolation(nodes, points, derivative=1)))
 
-    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "s+1 n"]) -> Scalar:
-        points, weights, values, rates = (
-            jnp.asarray(a, q.dtype) for a in (self.points, self.point_weights, self.values, self.rates)
-        )
+    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "nodes n"]) -> Scalar:
+        points, weights, values, rates = (jnp.asarray(a, q.dtype) for a in (self.points, self.point_weights, self.values, self.rates))
         lagrangian = jax.vmap(system.lagrangian, (0, 0, 0, None))
-        return dt * weights @ lagrangian(t + points * dt, values @ q, rates @ q / dt, dt)
+        return dt * weights @ lagrangian(t + points * dt, values @ q, rates @ (q - q[0]) / dt, dt)
 
 
 def _numbers(values) -> tuple[float, ...]:

@@ -1,8 +1,9 @@
 """Variational schemes: everything follows from one discrete Lagrangian."""
 
 import abc
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,6 +13,7 @@ from ..system import Scalar, Vector
 from .base import AbstractScheme, StepInput
 
 
+@runtime_checkable
 class Lagrangian(Protocol):
     """Anything with a Lagrangian: a system, or the virtual work of its forces."""
 
@@ -27,15 +29,15 @@ class AbstractVariational(AbstractScheme):
     """
 
     @abc.abstractmethod
-    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "s+1 n"]) -> Scalar:
+    def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "nodes n"]) -> Scalar:
         r"""$L_d$ of the path through the nodes `q`, from `t` to `t + dt`."""
 
-    def slopes(self, q: Float[Array, "s+1 n"], step: StepInput) -> Float[Array, "s+1 n"]:
+    def slopes(self, q: Float[Array, "nodes n"], step: StepInput) -> Float[Array, "nodes n"]:
         """Derivative of the discrete action by every node, with the virtual work of the forces."""
         slopes = jax.grad(self.discrete_lagrangian, 3)(step.system, step.t0, step.dt, q)
         return slopes + self.virtual_work(q, step) if step.system.has("forces") else slopes
 
-    def virtual_work(self, q: Float[Array, "s+1 n"], step: StepInput) -> Float[Array, "s+1 n"]:
+    def virtual_work(self, q: Float[Array, "nodes n"], step: StepInput) -> Float[Array, "nodes n"]:
         """Discrete forces on every node."""
         work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step), step.t0, step.dt, jnp.hstack([q, at])))
         return work(q, q)
@@ -45,7 +47,7 @@ class AbstractVariational(AbstractScheme):
         return slopes[:-1].at[0].add(step.p0)
 
     def directions(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
-        jacobian = lambda t, q: constraint_jacobian(step.system, t, q)  # noqa: E731
+        jacobian = lambda t, q: constraint_jacobian(step.system, t, q)
         first = jacobian(step.t0, step.q0)[None]
         if self.stages == 1:
             return first
@@ -66,22 +68,23 @@ class _Work:
         return self.step.system.forces(t, at, jnp.split(v, 2)[1], self.step.control) @ position
 
 
-class Midpoint(AbstractVariational):
-    r"""$L_d = h\,L\left(\frac{q_0 + q_1}{2}, \frac{q_1 - q_0}{h}\right)$ (17): order 2, symplectic, momentum conserving."""
+class AbstractTwoNode(AbstractVariational):
+    """A variational scheme without nodes inside the step."""
 
-    fractions = (0.0, 1.0)
-    weights = (0.5, 0.5)
+    fractions: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
+    weights: tuple[float, ...] = eqx.field(static=True, default=(0.5, 0.5))
+
+
+class Midpoint(AbstractTwoNode):
+    r"""$L_d = h\,L\left(\frac{q_0 + q_1}{2}, \frac{q_1 - q_0}{h}\right)$ (17): order 2, symplectic, momentum conserving."""
 
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
         q0, q1 = q
         return dt * system.lagrangian(t + 0.5 * dt, 0.5 * (q0 + q1), (q1 - q0) / dt, dt)
 
 
-class Trapezoidal(AbstractVariational):
+class Trapezoidal(AbstractTwoNode):
     r"""$L_d = \frac h2 L(q_0, v) + \frac h2 L(q_1, v)$, $v = \frac{q_1 - q_0}{h}$: Stoermer-Verlet, with constraints RATTLE."""
-
-    fractions = (0.0, 1.0)
-    weights = (0.5, 0.5)
 
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
         q0, q1 = q
@@ -89,11 +92,8 @@ class Trapezoidal(AbstractVariational):
         return 0.5 * dt * (system.lagrangian(t, q0, v, dt) + system.lagrangian(t + dt, q1, v, dt))
 
 
-class Own(AbstractVariational):
+class Own(AbstractTwoNode):
     """The discrete Lagrangian that came with the system; its forces act as in `Midpoint`."""
-
-    fractions = (0.0, 1.0)
-    weights = (0.5, 0.5)
 
     def discrete_lagrangian(self, system, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
         return system.discrete_lagrangian(t, dt, *q)
