@@ -1,0 +1,14 @@
+"""Tests run in float64 with strict dtype promotion and run-time type checks; compilation is kept cheap."""
+
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
+
+import jax
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+with install_import_hook("jaxmbd", "beartype.beartype"):
+    import jaxmbd  # noqa: F401

@@ -1,0 +1,111 @@
+"""Derivatives of whole simulations: forward and reverse mode, finite differences, second order, every scheme and formulation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+from ..mechanisms import chain, pendulum, redundant_pendulum, stretched
+
+SCHEMES = {
+    "midpoint": mbd.Midpoint(),
+    "trapezoidal": mbd.Trapezoidal(),
+    "galerkin 4": mbd.Galerkin(4),
+    "galerkin 6": mbd.Galerkin(6, "gauss"),
+}
+FORMULATIONS = {
+    "multipliers": mbd.Multipliers(),
+    "null space": mbd.NullSpace(),
+    "null space qr": mbd.NullSpace("qr"),
+    "chart": mbd.Reparametrised(),
+    "implicit chart": mbd.Reparametrised("implicit", "qr"),
+}
+SYSTEM = pendulum()
+WEIGHTS = jnp.array([0.3, -0.7])
+
+
+def start(x):
+    """Position and velocity from an angle and a rate, so that every variation is admissible."""
+    q0 = x["length"] * jnp.array([jnp.cos(x["angle"]), jnp.sin(x["angle"])])
+    return q0, x["rate"] * x["length"] * jnp.array([-jnp.sin(x["angle"]), jnp.cos(x["angle"])])
+
+
+def loss(x, scheme, formulation):
+    """Final position, velocity and momentum, and a multiplier on the way, of a pendulum with everything variable."""
+    system = SYSTEM.with_params({"m": x["mass"], "l": x["length"], "g": x["gravity"]})
+    q0, v0 = start(x)
+    trajectory = mbd.simulate(system, q0, v0, dt=x["dt"], steps=8, scheme=scheme, formulation=formulation)
+    return WEIGHTS @ (trajectory.q[-1] + trajectory.v[-1] + trajectory.p[-1]) + trajectory.multipliers[4, 0]
+
+
+POINT = {
+    name: jnp.array(value) for name, value in {"mass": 1.3, "length": 0.8, "gravity": 9.0, "angle": 0.4, "rate": 0.9, "dt": 0.03}.items()
+}
+
+
+def central_differences(f, x, h=1e-5):
+    shifted = lambda name, by: f({**x, name: x[name] + by})
+    return {name: (shifted(name, h) - shifted(name, -h)) / (2 * h) for name in x}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_forward_reverse_and_differences_agree(scheme, formulation):
+    f = lambda x: loss(x, SCHEMES[scheme], FORMULATIONS[formulation])
+    both = jax.jit(lambda x: (f(x), jax.grad(f)(x), jax.jacfwd(f)(x)))
+    _, reverse, forward = both(POINT)
+    differences = central_differences(lambda x: both(x)[0], POINT)
+    for name in POINT:
+        np.testing.assert_allclose(forward[name], reverse[name], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(reverse[name], differences[name], rtol=1e-6, atol=1e-6)
+
+
+def test_second_derivatives():
+    f = lambda x: loss({**POINT, "mass": x[0], "length": x[1], "angle": x[2], "dt": x[3]}, mbd.Midpoint(), mbd.Multipliers())
+    x, h = jnp.array([1.3, 0.8, 0.4, 0.03]), 1e-5
+    gradient, hessian = jax.jit(jax.grad(f)), jax.jit(jax.hessian(f))(x)
+    differences = np.stack([(gradient(x.at[i].add(h)) - gradient(x.at[i].add(-h))) / (2 * h) for i in range(4)])
+    np.testing.assert_allclose(hessian, hessian.T, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(hessian, differences, rtol=1e-5, atol=1e-5)
+
+
+def test_redundant_constraints_have_right_gradients():
+    """Positions and least-norm multipliers, with the rank found outside the transformation by `simulate` itself."""
+
+    def f(rate):
+        trajectory = mbd.simulate(redundant_pendulum(), [1.0, 0.0, 0.0], rate * jnp.array([0.0, 0.0, -1.0]), dt=0.03, steps=8)
+        return trajectory.q[-1, 2] + trajectory.multipliers[4] @ jnp.array([1.0, 2.0, 30.0])
+
+    h = 1e-5
+    np.testing.assert_allclose(jax.grad(f)(1.0), (f(1.0 + h) - f(1.0 - h)) / (2 * h), rtol=1e-6)
+
+
+def test_start_from_two_positions_has_right_gradients():
+    def f(angle):
+        q0, q1 = (jnp.array([jnp.cos(a), jnp.sin(a)]) for a in (0.4, 0.4 + angle))
+        return WEIGHTS @ mbd.simulate(SYSTEM, q0, q1=q1, dt=0.03, steps=8).q[-1]
+
+    h = 1e-6
+    np.testing.assert_allclose(jax.grad(f)(0.02), (f(0.02 + h) - f(0.02 - h)) / (2 * h), rtol=1e-6)
+
+
+def test_no_gradient_is_nan_at_rest():
+    """A chain hanging at rest, where norms and angles are zero."""
+    system = chain(3)
+    hanging = jnp.array([0.0, -1.0, 0.0, -2.0, 0.0, -3.0])
+
+    def f(v0):
+        return jnp.sum(mbd.simulate(system, hanging, v0, dt=0.05, steps=5).q[-1] ** 2)
+
+    gradient = jax.jit(jax.grad(f))(jnp.zeros(6))
+    assert np.all(np.isfinite(gradient))
+
+
+def test_a_batch_of_gradients():
+    system = chain(2)
+    f = lambda g: mbd.simulate(system.with_params({**system.params, "g": g}), stretched(2), dt=0.02, steps=8).q[-1, 3]
+    gravities = jnp.array([1.0, 9.81])
+    batch = jax.jit(jax.vmap(jax.grad(f)))(gravities)
+    np.testing.assert_allclose(batch, [jax.grad(f)(g) for g in gravities], rtol=1e-12)

@@ -1,0 +1,90 @@
+"""Mechanisms written as functions, shared by the tests."""
+
+import jax.numpy as jnp
+
+import jaxmbd as mbd
+
+
+def rotate(angle, q):
+    """Rotation of a plane vector."""
+    return jnp.array([jnp.cos(angle) * q[0] - jnp.sin(angle) * q[1], jnp.sin(angle) * q[0] + jnp.cos(angle) * q[1]])
+
+
+def pendulum(gravity=9.81, length=1.0, mass=1.0):
+    """Plane mathematical pendulum (48), (49), with its chart and its null space."""
+    return mbd.System.from_functions(
+        lagrangian=lambda t, q, v, p: 0.5 * p["m"] * v @ v - p["m"] * p["g"] * q[1],
+        constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - p["l"] ** 2)]),
+        chart=lambda u, q: rotate(u[0], q),
+        null_space=lambda q: jnp.array([[-q[1]], [q[0]]]),
+        params={"m": mass, "l": length, "g": gravity},
+    )
+
+
+def spherical_pendulum(gravity=9.81):
+    return mbd.System.from_functions(
+        lagrangian=lambda t, q, v, p: 0.5 * v @ v - p * q[2],
+        constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - 1)]),
+        params=gravity,
+    )
+
+
+def kepler():
+    """Plane Kepler problem: no constraints, a potential with a pole."""
+    return mbd.System.from_functions(
+        kinetic=lambda t, q, v, p: 0.5 * v @ v,
+        potential=lambda t, q, p: -p / jnp.sqrt(q @ q),
+        params=1.0,
+    )
+
+
+def bead_on_moving_wire():
+    """A bead on a vertical hoop that turns about its diameter at the given rate: a moving (rheonomic) constraint."""
+
+    def constraints(t, q, p):
+        normal = jnp.array([-jnp.sin(p["rate"] * t), jnp.cos(p["rate"] * t), 0.0])
+        return jnp.array([0.5 * (q @ q - p["radius"] ** 2), normal @ q])
+
+    return mbd.System.from_functions(
+        lagrangian=lambda t, q, v, p: 0.5 * v @ v - 9.81 * q[2],
+        constraints=constraints,
+        params={"rate": 3.0, "radius": 1.0},
+    )
+
+
+def charged_particle():
+    """A charge in the uniform magnetic field B e_z and a weak trap: the Lagrangian is linear in velocity besides its kinetic energy."""
+
+    def lagrangian(t, q, v, p):
+        potential = 0.5 * p["B"] * jnp.array([-q[1], q[0], 0.0])
+        return 0.5 * v @ v + v @ potential - 0.5 * p["k"] * q @ q
+
+    return mbd.System.from_functions(lagrangian, params={"B": 5.0, "k": 0.3})
+
+
+def chain(links, dimension=2, gravity=9.81):
+    """N-pendulum in Cartesian coordinates: masses on massless links of length one; gravity along the last axis."""
+
+    def lagrangian(t, q, v, p):
+        weight = p["m"] @ q.reshape(links, dimension)[:, -1] * p["g"]
+        return 0.5 * p["m"] @ jnp.sum(v.reshape(links, dimension) ** 2, axis=1) - weight
+
+    def constraints(t, q, p):
+        points = jnp.vstack([jnp.zeros((1, dimension), q.dtype), q.reshape(links, dimension)])
+        return 0.5 * (jnp.sum(jnp.diff(points, axis=0) ** 2, axis=1) - p["l"] ** 2)
+
+    params = {"m": jnp.linspace(1.0, 2.0, links), "l": jnp.ones(links), "g": gravity}
+    return mbd.System.from_functions(lagrangian, constraints=constraints, params=params)
+
+
+def stretched(links, dimension=2):
+    """The chain stretched along its first axis."""
+    return jnp.zeros((links, dimension)).at[:, 0].set(jnp.arange(1, links + 1.0)).ravel()
+
+
+def redundant_pendulum():
+    """A spherical pendulum in the plane y = 0 whose length is prescribed twice, in different units."""
+    return mbd.System.from_functions(
+        lagrangian=lambda t, q, v, p: 0.5 * v @ v - 9.81 * q[2],
+        constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - 1), q[1], 100 * (jnp.sqrt(q @ q) - 1) + 3 * q[1]]),
+    )

@@ -1,0 +1,93 @@
+"""Newton's method: convergence, codes, options, and derivatives by the implicit function theorem."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+
+def cubic(x, a):
+    return jnp.array([x[0] ** 3 - a, x[0] * x[1] - 2.0])
+
+
+def atan(x, args):
+    return jnp.arctan(x - args)
+
+
+@pytest.mark.parametrize("options", [{}, {"reuse": 3}, {"line_search": True}])
+def test_finds_the_root(options):
+    solution = mbd.Newton(**options)(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0))
+    np.testing.assert_allclose(solution.value, [2.0, 1.0], rtol=1e-14)
+    assert solution.result == mbd.Result.SUCCESS and solution.residual < 1e-14
+
+
+def test_line_search_rescues_a_far_guess():
+    far = jnp.array([5.0])
+    assert mbd.Newton()(atan, far, jnp.array(0.0)).result != mbd.Result.SUCCESS
+    solution = mbd.Newton(line_search=True)(atan, far, jnp.array(0.0), scale=jnp.ones(1))
+    assert solution.result == mbd.Result.SUCCESS and abs(solution.value[0]) < 1e-12
+
+
+def test_reuse_takes_more_iterations_with_fewer_tangents():
+    """Counts tangents by counting what a linear solver is asked for at run time."""
+    counts = {}
+    for reuse in (1, 4):
+        calls = []
+
+        def fn(x, a):
+            return cubic(x, a)
+
+        class Counting(mbd.Dense):
+            def tangent(self, fn, x, valid=True):
+                jax.debug.callback(lambda: calls.append(1))  # noqa: B023
+                return super().tangent(fn, x, valid)
+
+        solution = mbd.Newton(reuse=reuse, linear=Counting())(fn, jnp.array([1.9, 1.0]), jnp.array(8.0))
+        jax.block_until_ready(solution.value)
+        jax.effects_barrier()
+        counts[reuse] = (len(calls), int(solution.steps))
+        np.testing.assert_allclose(solution.value, [2.0, 1.0], rtol=1e-12)
+    assert counts[4][0] < counts[1][0] and counts[4][1] > counts[1][1]
+
+
+def test_codes_of_failure():
+    assert mbd.Newton(max_steps=2)(cubic, jnp.array([30.0, 1.0]), jnp.array(8.0)).result == mbd.Result.NOT_CONVERGED
+    assert mbd.Newton()(lambda x, a: jnp.log(x - a), jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.NON_FINITE
+    assert mbd.Newton()(lambda x, a: 0 * x + a, jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.SINGULAR
+    inactive = mbd.Newton()(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0), active=jnp.array(False))
+    assert inactive.steps == 0 and inactive.value[0] == 1.5
+
+
+def test_tolerance_follows_the_units():
+    """The same problem in other units takes the same iterations."""
+    steps = []
+    for unit in (1e-12, 1.0, 1e12):
+        fn = lambda x, a, unit=unit: unit * cubic(x, a)
+        steps.append(int(mbd.Newton()(fn, jnp.array([1.5, 1.0]), jnp.array(8.0)).steps))
+    assert len(set(steps)) == 1
+
+
+def test_derivatives_of_the_root():
+    root = lambda a: mbd.Newton()(cubic, jnp.array([1.5, 1.0]), a).value[0]
+    a = jnp.array(8.0)
+    np.testing.assert_allclose(jax.grad(root)(a), 1 / 12, rtol=1e-14)
+    np.testing.assert_allclose(jax.jvp(root, (a,), (jnp.array(1.0),))[1], 1 / 12, rtol=1e-14)
+    np.testing.assert_allclose(jax.hessian(root)(a), -2 / 9 * 8 ** (-5 / 3), rtol=1e-12)
+    np.testing.assert_allclose(jax.vmap(jax.grad(root))(jnp.array([8.0, 1.0])), [1 / 12, 1 / 3], rtol=1e-12)
+
+
+def test_a_failed_solve_has_finite_derivatives():
+    root = lambda a: mbd.Newton(max_steps=3)(lambda x, a: x**2 + a, jnp.array([0.0]), a).value[0]
+    assert np.isfinite(jax.grad(root)(jnp.array(1.0)))
+
+
+def test_float32_tolerances_follow_the_dtype():
+    solution = mbd.Newton()(lambda x, a: x**3 - a, jnp.array([1.5], jnp.float32), jnp.array(8.0, jnp.float32))
+    assert solution.result == mbd.Result.SUCCESS and solution.value.dtype == jnp.float32 and solution.steps < 8
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="max_steps"):
+        mbd.Newton(max_steps=0)
