@@ -1,0 +1,26 @@
+"""`python -m benchmarks NAME [--out DIR]`."""
+
+import argparse
+import importlib
+from pathlib import Path
+
+import jax
+
+from .measure import print_table, write_json
+
+NAMES = ("gradient",)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure ratios side by side in one run.")
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--out", type=Path, default=Path("benchmark-results"))
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    rows = importlib.import_module(f"benchmarks.{arguments.name}").run()
+    print_table(rows)
+    print(f"written: {write_json(arguments.name, rows, arguments.out)}")
+
+
+if __name__ == "__main__":
+    main()
