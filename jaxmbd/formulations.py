@@ -59,6 +59,17 @@ class AbstractFormulation(eqx.Module):
     def residual(self, x: Float[Array, " k"], problem: Problem) -> Float[Array, " k"]:
         """The equations of the step."""
 
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple["AbstractFormulation", Problem]:
+        """The equations whose derivative is taken at the solution, with everything in them variable.
+
+        Those with multipliers have the same solution as all others, and no null space matrix to differentiate.
+        """
+        return Multipliers(), Problem(problem.scheme, step, problem.frame, problem.basis)
+
+    def unknowns(self, nodes: Nodes, x: Float[Array, " k"], problem: Problem) -> Float[Array, " k"]:
+        """The unknowns of solved nodes, where `x` are those of the formulation that found them."""
+        return x
+
     def units(self, problem: Problem) -> tuple[int, int]:
         """How many of the equations are balances, and how many of the unknowns are multipliers (the last ones)."""
         return problem.scheme.stages * problem.basis.shape[1], 0
@@ -83,6 +94,17 @@ class Multipliers(AbstractFormulation):
         multipliers = x[nodes.size :].reshape(nodes.shape[0], -1)
         balance = problem.balance(nodes) - problem.constraint_forces(nodes, multipliers)
         return jnp.concatenate([balance.ravel(), problem.constraints(nodes).ravel()])
+
+    def unknowns(self, nodes: Nodes, x: Array, problem: Problem) -> Array:
+        balance, directions = problem.balance(nodes), problem.scheme.directions(nodes, problem.step)
+        if directions.shape[1] == 0:
+            return nodes.ravel()
+
+        def recover(G, balance):
+            rows = problem.frame.independent(G)
+            return jnp.linalg.solve(rows @ rows.T, rows @ balance)
+
+        return jnp.concatenate([nodes.ravel(), jax.vmap(recover)(directions, balance).ravel()])
 
     def units(self, problem: Problem) -> tuple[int, int]:
         return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.frame.normal.shape[1]
@@ -132,8 +154,13 @@ class Reparametrised(AbstractFormulation):
         return _with_basis(scheme, step, source, framed=self._implicit(step.system))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
-        directions = problem.frame.tangent if self._implicit(problem.step.system) else problem.basis
-        increments = jnp.linalg.lstsq(directions, (nodes - problem.step.q0).T)[0].T
+        displacements = nodes - problem.step.q0
+        if self._implicit(problem.step.system):
+            directions = problem.frame.tangent
+            increments = displacements @ directions
+        else:
+            directions = problem.basis
+            increments = jnp.linalg.solve(directions.T @ directions, directions.T @ displacements.T).T
         largest = jnp.max(jnp.abs(directions), initial=0)
         size = _size(nodes, problem)[0] / jnp.where(largest > 0, largest, 1)
         return increments.ravel(), jnp.full(increments.size, size)
@@ -141,6 +168,13 @@ class Reparametrised(AbstractFormulation):
     def residual(self, x: Array, problem: Problem) -> Array:
         source = null_space_source(self.source, problem.step.system, ("chart", "user"))
         return _reduced_balance(self.nodes(x, problem), source, problem)
+
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
+        """Its own few equations where chart and null space are given by the user, otherwise those with multipliers."""
+        explicit = null_space_source(self.source, step.system, ("chart", "user")) != "qr"
+        if explicit and not self._implicit(step.system):
+            return self, self.prepare(problem.scheme, step)
+        return super().differentiated(step, problem)
 
     def nodes(self, x: Array, problem: Problem) -> Nodes:
         step, scheme = problem.step, problem.scheme

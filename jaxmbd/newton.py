@@ -54,32 +54,44 @@ class Newton(eqx.Module):
         x0: Float[Array, " k"],
         args: PyTree,
         scale: Float[Array, " k"] | None = None,
-        active: Array | bool = True,
-        safe: Float[Array, " k"] | None = None,
     ) -> Solution:
-        """Solve from the guess `x0`. `fn` must take everything it depends on through `args`; `active=False` does nothing.
+        """The root near the guess `x0`, differentiable in `args`, through which `fn` must take everything it depends on.
 
-        A solve that fails has the derivative zero. It is formed at `safe` (or `x0`), where `fn` must be finite for that.
+        A solve that fails has the derivative zero, formed at the guess.
         """
-        guess = jax.lax.stop_gradient((x0, scale, x0 if safe is None else safe))
-        value, result, steps, residual = _root(args, guess=guess, active=active, fn=fn, newton=self)
+        value, result, steps, residual = _root(args, guess=jax.lax.stop_gradient((x0, scale)), fn=fn, newton=self)
+        return Solution(value, result, steps, residual)
+
+    def solve(
+        self,
+        fn: Callable,
+        x0: Float[Array, " k"],
+        args: PyTree,
+        scale: Float[Array, " k"] | None = None,
+        active: Array | bool = True,
+    ) -> Solution:
+        """The bare iteration, without a derivative in reverse mode; `active=False` does nothing."""
+        x0, scale = jax.lax.stop_gradient((x0, scale))
+        value, result, steps, residual = _iterate(self, lambda x: fn(x, args), x0, scale, active)
         return Solution(value, result, steps, residual)
 
 
 @eqx.filter_custom_jvp
-def _root(args, *, guess, active, fn, newton):
-    x0, scale, _ = guess
-    return _iterate(newton, lambda x: fn(x, args), x0, scale, active)
+def _root(args, *, guess, fn, newton):
+    x0, scale = guess
+    return _iterate(newton, lambda x: fn(x, args), x0, scale, True)
 
 
 @_root.def_jvp
-def _root_jvp(primals, tangents, *, guess, active, fn, newton):
+def _root_jvp(primals, tangents, *, guess, fn, newton):
     """Minus the inverse tangent times the derivative by the arguments: one solve, however many iterations were taken."""
     (args,), (d_args,) = primals, tangents
-    x, result, steps, residual = _root(args, guess=guess, active=active, fn=fn, newton=newton)
+    x, result, steps, residual = _root(args, guess=guess, fn=fn, newton=newton)
     solved = result == Result.SUCCESS
-    at = jnp.where(solved, x, guess[2])
+    at = jnp.where(solved, x, guess[0])
     _, d_fn = eqx.filter_jvp(lambda a: fn(at, a), (args,), (d_args,))
+    if d_fn is None:  # the equations do not depend on what is varied
+        return (x, result, steps, residual), (None, None, None, None)
     tangent = newton.linear.tangent(lambda y: fn(y, args), at, valid=solved)
     return (x, result, steps, residual), (jnp.where(solved, -tangent.solve(d_fn), 0), None, None, None)
 

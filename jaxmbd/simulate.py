@@ -12,23 +12,24 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 from .calculus import constraint_jacobian, least_norm_multipliers, momentum, velocity
 from .checks import as_coordinates, check_position, check_start, known, vector_like
 from .errors import ModelError, Result
-from .formulations import AbstractFormulation, Multipliers, Problem
-from .newton import Newton, Solution
+from .formulations import AbstractFormulation, Multipliers
+from .newton import Newton
 from .schemes import AbstractScheme, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
+from .solving import SolvedStep, solve_step
 from .start import discrete_momentum, find_rank, start
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory
 
 
-class Node(eqx.Module):
-    """What a step tells of the node it leaves: the impulse of the constraint forces there, and the nodes inside the step."""
+class Departure(eqx.Module):
+    """What is kept of a step: the state it left, its control, and its nodes, from which the constraint forces follow."""
 
     t: Scalar
     q: Vector
     incoming: Vector
-    reaction: Vector
-    stages: Float[Array, "inside n"]
+    nodes: Float[Array, "s n"]
+    control: PyTree
 
 
 def step(
@@ -39,33 +40,29 @@ def step(
     formulation: AbstractFormulation = Multipliers(),
     newton: Newton = Newton(),
     control: PyTree = None,
-) -> tuple[State, Node]:
-    """One time step: the state after it, and the node it left.
+) -> tuple[State, Float[Array, "s n"]]:
+    """One time step: the state after it, and the nodes of the step.
 
     A step that fails, and every step after it, leaves position and momentum as they are.
     """
-    known_before = StepInput(system, state.t, dt, state.q, state.incoming, control)
-    problem = formulation.prepare(scheme, known_before)
-    x0, scale = formulation.guess(state.q + state.displacement, problem)
-    rest, _ = formulation.guess(jnp.broadcast_to(state.q, state.displacement.shape), problem)
+    before = StepInput(system, state.t, dt, state.q, state.incoming, control)
     alive = state.status.result == Result.SUCCESS
-    solution = newton(step_residual, x0, (formulation, problem), scale, alive, rest)
-    status = _status(solution, problem, state, formulation.nodes(jax.lax.stop_gradient(solution.value), problem)[-1])
-    nodes = formulation.nodes(jnp.where(solution.result == Result.SUCCESS, solution.value, rest), problem)
+    solution = solve_step(before, state.q + state.displacement, alive, scheme, formulation, newton)
+    status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
+    nodes = jnp.where(solution.result == Result.SUCCESS, solution.nodes, state.q)
     good = status.result == Result.SUCCESS
+    prediction = _extrapolate(scheme, state.q + state.previous, jnp.vstack([state.q, nodes])) - nodes[-1]
     after = State(
         state.step + 1,
         state.t + dt,
         nodes[-1],
-        scheme.advance(nodes, known_before),
-        _extrapolate(scheme, state.q + state.previous, jnp.vstack([state.q, nodes])) - nodes[-1],
-        state.q - nodes[-1],
+        scheme.advance(nodes, before),
+        jax.lax.stop_gradient(prediction),
+        jax.lax.stop_gradient(state.q - nodes[-1]),
         status,
     )
     held = eqx.tree_at(lambda s: s.status, state, status)
-    reaction = scheme.balance(nodes, known_before)[0]
-    left = Node(state.t, state.q, state.incoming, reaction, nodes[:-1])
-    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), left
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), nodes
 
 
 def simulate(
@@ -121,51 +118,52 @@ def _run(system, start_at, table, scheme, formulation, newton, steps, stride) ->
     def one(carry, inputs):
         state, first, most, largest = carry
         index, control = inputs
-        state, left = step(system, state, dt, scheme, formulation, newton, control)
-        state = eqx.tree_at(lambda s: s.t, state, t0 + dt * state.step.astype(dt.dtype))
-        first = jax.tree.map(lambda new, old: jnp.where(index == 0, new, old), left, first)
-        return (state, first, jnp.maximum(most, state.status.newton_steps), jnp.maximum(largest, state.status.residual)), None
+        after, nodes = step(system, state, dt, scheme, formulation, newton, control)
+        after = eqx.tree_at(lambda s: s.t, after, t0 + dt * after.step.astype(dt.dtype))
+        first = jnp.where(index == 0, nodes, first)
+        return (after, first, jnp.maximum(most, after.status.newton_steps), jnp.maximum(largest, after.status.residual)), None
 
     def row(state, inputs):
-        none = jnp.zeros_like(q0)
-        blank = Node(jnp.zeros_like(t0), none, none, none, jnp.zeros((scheme.stages - 1, q0.size), q0.dtype))
-        (state, first, most, largest), _ = jax.lax.scan(one, (state, blank, jnp.int32(0), jnp.zeros((), q0.dtype)), inputs)
-        return state, (first, state.status.result, most, largest)
+        blank = jnp.zeros((scheme.stages, q0.size), q0.dtype)
+        (after, first, most, largest), _ = jax.lax.scan(one, (state, blank, jnp.int32(0), jnp.zeros((), q0.dtype)), inputs)
+        control = jax.tree.map(lambda leaf: leaf[0], inputs[1])
+        return after, (Departure(state.t, state.q, state.incoming, first, control), after.status.result, most, largest)
 
     initial = start(system, q0, v0, dt, t0, scheme)
     count = jnp.arange(steps, dtype=jnp.int32)
     inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count % stride, table))
-    final, (nodes, results, most, largest) = jax.lax.scan(row, initial, inputs)
+    final, (departures, results, most, largest) = jax.lax.scan(row, initial, inputs)
     late = (results != Result.SUCCESS) & (count[::stride] > final.step)
     results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
     outcome = [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in (results, most, largest)]
-    return _trajectory(system, final, nodes, outcome, dt, scheme, stride)
+    return _trajectory(system, final, departures, outcome, dt, scheme, stride)
 
 
-def _trajectory(system, final, nodes, outcome, dt, scheme, stride) -> Trajectory:
+def _trajectory(system, final, departures, outcome, dt, scheme, stride) -> Trajectory:
     """Add the last node, and what follows at every node: velocity, momentum and multipliers."""
-    last = Node(final.t, final.q, final.incoming, final.incoming, jnp.broadcast_to(final.q, nodes.stages.shape[1:]))
-    nodes = jax.tree.map(lambda many, one: jnp.concatenate([many, one[None]]), nodes, last)
-    v = jax.vmap(lambda node: velocity(system, node.t, node.q, node.incoming, dt))(nodes)
-    p = jax.vmap(lambda node, v: momentum(system, node.t, node.q, v, dt))(nodes, v)
-    reaction = nodes.reaction.at[-1].add(-p[-1])
-    impulses = jax.vmap(lambda node, f: least_norm_multipliers(system, node.t, node.q, f))(nodes, reaction)
+    append = lambda many, one: jnp.concatenate([many, one[None]])
+    t, q = append(departures.t, final.t), append(departures.q, final.q)
+    incoming = append(departures.incoming, final.incoming)
+    v = jax.vmap(lambda t, q, p: velocity(system, t, q, p, dt))(t, q, incoming)
+    p = jax.vmap(lambda t, q, v: momentum(system, t, q, v, dt))(t, q, v)
+    reaction = append(jax.vmap(lambda left: _reaction(system, scheme, dt, left))(departures), final.incoming - p[-1])
+    impulses = jax.vmap(lambda t, q, f: least_norm_multipliers(system, t, q, f))(t, q, reaction)
     before, after = scheme.weights[-1], scheme.weights[0]
-    share = jnp.full(nodes.t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
+    share = jnp.full(t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
     redundant = 0 if system.rank is None else impulses.shape[1] - system.rank
     results, newton_steps, residuals = outcome
     return Trajectory(
-        t=nodes.t,
-        q=nodes.q,
+        t=t,
+        q=q,
         v=v,
         p=p,
         multipliers=impulses / (dt * share[:, None]),
         results=results,
         newton_steps=newton_steps,
         residuals=residuals,
-        incoming=nodes.incoming,
+        incoming=incoming,
         reaction=reaction,
-        stages=nodes.stages,
+        stages=append(departures.nodes[:, :-1], jnp.broadcast_to(final.q, (scheme.stages - 1, final.q.size))),
         dt=dt,
         final=final,
         scheme=scheme,
@@ -174,29 +172,27 @@ def _trajectory(system, final, nodes, outcome, dt, scheme, stride) -> Trajectory
     )
 
 
-def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Problem]) -> Float[Array, " k"]:
-    """The equations of a step, as Newton's method sees them."""
-    formulation, problem = args
-    return formulation.residual(x, problem)
+def _reaction(system: System, scheme: AbstractScheme, dt: Scalar, left: Departure) -> Vector:
+    """Impulse of the constraint forces at the node that a step left."""
+    return scheme.balance(left.nodes, StepInput(system, left.t, dt, left.q, left.incoming, left.control))[0]
 
 
-def _status(solution: Solution, problem: Problem, state: State, q1: Vector) -> Status:
+def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
-    system, before = problem.step.system, problem.step
+    system, q1 = before.system, solution.nodes[-1]
     values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
-    if values.size == 0:
-        worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
-    else:
+    worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
+    if values.size:
         length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
         size = length * jnp.sum(jnp.abs(constraint_jacobian(system, before.t0, before.q0)), axis=1)
         off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
-        strayed = Result.OFF_MANIFOLD if problem.frame.rows is None else Result.RANK_CHANGED
-        solved = jnp.where(off & (solution.result == Result.SUCCESS), jnp.int32(strayed), solution.result)
-        result = jnp.where(problem.frame.regular, solved, jnp.int32(Result.RANK_CHANGED))
+        redundant = system.rank is not None and system.rank < values.size
+        strayed = jnp.int32(Result.RANK_CHANGED if redundant else Result.OFF_MANIFOLD)
+        result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
+        result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
     now = Status(result, solution.steps, solution.residual, worst, violation)
-    alive = state.status.result == Result.SUCCESS
-    return jax.tree.map(lambda new, old: jnp.where(alive, new, old), now, state.status)
+    return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 
 
 def _extrapolate(scheme: AbstractScheme, previous: Vector, nodes: Float[Array, "nodes n"]) -> Float[Array, "s n"]:

@@ -23,8 +23,11 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """
     q = as_coordinates(system, q)
     system = system.astype(q.dtype)
-    rank = known(eqx.filter_jit(numerical_rank)(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
+    rank = known(_numerical_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
     return system if rank is None else System(system.functions, system.params, int(rank))
+
+
+_numerical_rank = eqx.filter_jit(numerical_rank)
 
 
 def project(

@@ -16,6 +16,7 @@ ORDER = [
     "calculus",
     "schemes",
     "formulations",
+    "solving",
     "trajectory",
     "checks",
     "start",

@@ -56,7 +56,7 @@ def test_codes_of_failure():
     assert mbd.Newton(max_steps=2)(cubic, jnp.array([30.0, 1.0]), jnp.array(8.0)).result == mbd.Result.NOT_CONVERGED
     assert mbd.Newton()(lambda x, a: jnp.log(x - a), jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.NON_FINITE
     assert mbd.Newton()(lambda x, a: 0 * x + a, jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.SINGULAR
-    inactive = mbd.Newton()(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0), active=jnp.array(False))
+    inactive = mbd.Newton().solve(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0), active=jnp.array(False))
     assert inactive.steps == 0 and inactive.value[0] == 1.5
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from ..formulations import AbstractFormulation
 from ..newton import Newton
 from ..schemes import StepInput
-from ..simulate import step_residual
+from ..solving import step_residual
 from ..system import System
 from ..trajectory import Trajectory
 from .along import along_trajectory

@@ -54,7 +54,7 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     r"""Multipliers of the continuous equations of motion (3) at $(q_n, v_n)$.
 
     They keep the order of the scheme at every node, while the discrete `trajectory.multipliers` balance the discrete equations and
-    approach the continuous ones with order two at most (one at both ends).
+    approach the continuous ones with a lower order.
     """
 
     def at(t, q, v):

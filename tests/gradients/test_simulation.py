@@ -62,6 +62,18 @@ def test_forward_reverse_and_differences_agree(scheme, formulation):
         np.testing.assert_allclose(reverse[name], differences[name], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_parameter_that_no_constraint_depends_on(formulation):
+    """Gravity alone is varied; the constraints, and an implicit chart made of them, do not see it."""
+
+    def f(gravity):
+        system = SYSTEM.with_params({**SYSTEM.params, "g": gravity})
+        return WEIGHTS @ mbd.simulate(system, [1.0, 0.0], dt=0.03, steps=4, formulation=FORMULATIONS[formulation]).q[-1]
+
+    h = 1e-5
+    np.testing.assert_allclose(jax.grad(f)(9.81), (f(9.81 + h) - f(9.81 - h)) / (2 * h), rtol=1e-6)
+
+
 def test_second_derivatives():
     f = lambda x: loss({**POINT, "mass": x[0], "length": x[1], "angle": x[2], "dt": x[3]}, mbd.Midpoint(), mbd.Multipliers())
     x, h = jnp.array([1.3, 0.8, 0.4, 0.03]), 1e-5
