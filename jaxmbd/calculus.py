@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from .errors import Result
 from .newton import Newton
 from .system import Scalar, System, Vector
 
@@ -141,14 +142,16 @@ def least_norm_multipliers(system: System, t: Scalar, q: Vector, reaction: Vecto
     return C @ jnp.linalg.solve(C.T @ C, jnp.linalg.solve(square, independent @ reaction))
 
 
-def velocity(system: System, t: Scalar, q: Vector, p: Vector, dt: Scalar) -> Vector:
+def velocity(system: System, t: Scalar, q: Vector, p: Vector, dt: Scalar, guess: Vector) -> Vector:
     r"""The admissible velocity of a momentum: $\partial L/\partial v + G^T \mu = p$ with $G v + \partial g/\partial t = 0$.
 
     Its own momentum is the projection $Q p$ (16). The mass matrix may be singular if it is regular on the null space of $G$.
+    Not a number where no such velocity is found from the guess.
     """
     split = frame(system, t, q)
-    start = jnp.zeros(q.size + split.normal.shape[1], q.dtype)
-    return Newton()(_legendre, start, (system, t, q, p, dt, split)).value[: q.size]
+    start = jnp.concatenate([guess, jnp.zeros(split.normal.shape[1], q.dtype)])
+    solution = Newton(line_search=True)(_legendre, start, (system, t, q, p, dt, split))
+    return jnp.where(solution.result == Result.SUCCESS, solution.value[: q.size], jnp.nan)
 
 
 def _legendre(x, args):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .calculus import constraint_jacobian, constraint_rate, frame, mass_matrix, rank_tolerance
+from .calculus import Frame, chart_size, constraint_jacobian, constraint_rate, frame, mass_matrix, null_space, rank_tolerance
 from .errors import ModelError
 from .system import Scalar, System, Vector, VectorLike, is_parameter
 
@@ -63,19 +63,25 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
             "use mbd.project(system, q0, v0) to find a consistent start"
         )
     _check_mass(known(N), known(M), rank_tolerance(q0.dtype))
+    for name in ("null_space", "chart"):
+        if system.has(name):
+            _check_basis(name, system, t0, q0)
 
 
 @eqx.filter_jit
 def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
     size = jnp.max(jnp.abs(q)) * jnp.sum(jnp.abs(constraint_jacobian(system, t, q)), axis=1)
-    return jnp.abs(system.constraints(t, q)), size
+    drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
+    return jnp.abs(system.constraints(t, q)), size + drift
 
 
 @eqx.filter_jit
 def _motion(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, ...]:
     """Rates of the constraints, the size of their terms, tangent directions, and the mass matrix with its units taken out."""
     steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    size = jnp.abs(constraint_jacobian(system, t, q)) @ jnp.abs(v) + steady
+    G = jnp.abs(constraint_jacobian(system, t, q))
+    noise = 64 * jnp.finfo(q.dtype).eps * jnp.sum(G, axis=1) * jnp.max(jnp.abs(q)) / dt
+    size = G @ jnp.abs(v) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
     M = mass_matrix(system, t, q, v, dt)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
@@ -100,6 +106,41 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
             f"the mass matrix is singular for an admissible velocity (mostly of coordinate {coordinate}), so momentum does not "
             "determine the motion; give that coordinate inertia, or a constraint that determines it (such as its equilibrium)"
         )
+
+
+def _check_basis(name: str, system: System, t: Scalar, q: Vector) -> None:
+    """A null space matrix or a chart given by the user must fit the constraints, or the motion would be silently wrong."""
+    freedom = chart_size(system, t, q)
+    if name == "chart":
+        shape = jax.eval_shape(system.chart, jnp.zeros(freedom, q.dtype), q, t, t).shape
+        if shape != q.shape:
+            raise ModelError(f"chart must return coordinates of shape {q.shape}, but returned {shape}")
+    else:
+        shape = jax.eval_shape(system.null_space, t, q).shape
+        if shape != (q.size, freedom):
+            raise ModelError(
+                f"null_space must return a matrix of shape {(q.size, freedom)} (coordinates less independent constraints), but returned "
+                f"{shape}; redundant constraints need mbd.find_rank(system, q0) before jit"
+            )
+    numbers = known(jnp.stack(_basis(name, *jax.lax.stop_gradient((system, t, q)))))
+    if numbers is None:
+        return
+    leaves, moved, size, length = numbers
+    tolerance = float(np.sqrt(jnp.finfo(q.dtype).eps))
+    if moved > tolerance * length:
+        raise ModelError(f"chart(0, q) must be q, but moves it by {moved:.3g} (27)")
+    if leaves > tolerance * size:
+        raise ModelError(f"the columns of {name} leave the constraints at the rate {leaves:.3g}: G P must be zero (5)")
+
+
+@eqx.filter_jit
+def _basis(name: str, system: System, t: Scalar, q: Vector) -> tuple[Array, ...]:
+    """How far a null space matrix is off the null space, how far a chart moves at zero, and the sizes to compare with."""
+    P = null_space(system, t, q, "user" if name == "null_space" else "chart", Frame.trivial(q))
+    G = constraint_jacobian(system, t, q)
+    zero = jnp.zeros(P.shape[1], q.dtype)
+    moved = jnp.max(jnp.abs(system.chart(zero, q, t, t) - q)) if name == "chart" else jnp.zeros((), q.dtype)
+    return jnp.max(jnp.abs(G @ P), initial=0), moved, jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0), jnp.max(jnp.abs(q))
 
 
 def _check_shapes(system: System, q: Vector) -> None:

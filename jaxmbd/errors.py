@@ -28,7 +28,7 @@ _MEANING = {
     "inertia nor stiffness",
     Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, or "
     "its constraints are redundant and mbd.find_rank(system, q0) was not called before jit",
-    Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart or null space given by the user does not fit the constraints",
+    Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart given by the user does not fit the constraints",
     Result.NOT_REACHED: "an earlier step failed",
 }
 

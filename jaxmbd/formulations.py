@@ -59,16 +59,12 @@ class AbstractFormulation(eqx.Module):
     def residual(self, x: Float[Array, " k"], problem: Problem) -> Float[Array, " k"]:
         """The equations of the step."""
 
-    def differentiated(self, step: StepInput, problem: Problem) -> tuple["AbstractFormulation", Problem]:
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple["Multipliers | Reparametrised", Problem]:
         """The equations whose derivative is taken at the solution, with everything in them variable.
 
         Those with multipliers have the same solution as all others, and no null space matrix to differentiate.
         """
-        return Multipliers(), Problem(problem.scheme, step, problem.frame, problem.basis)
-
-    def unknowns(self, nodes: Nodes, x: Float[Array, " k"], problem: Problem) -> Float[Array, " k"]:
-        """The unknowns of solved nodes, where `x` are those of the formulation that found them."""
-        return x
+        return Multipliers().differentiated(step, problem)
 
     def units(self, problem: Problem) -> tuple[int, int]:
         """How many of the equations are balances, and how many of the unknowns are multipliers (the last ones)."""
@@ -95,7 +91,11 @@ class Multipliers(AbstractFormulation):
         balance = problem.balance(nodes) - problem.constraint_forces(nodes, multipliers)
         return jnp.concatenate([balance.ravel(), problem.constraints(nodes).ravel()])
 
-    def unknowns(self, nodes: Nodes, x: Array, problem: Problem) -> Array:
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple["Multipliers | Reparametrised", Problem]:
+        return self, Problem(problem.scheme, step, problem.frame, problem.basis)
+
+    def unknowns(self, nodes: Nodes, problem: Problem) -> Float[Array, " k"]:
+        """Nodes with the multipliers that belong to them (38)."""
         balance, directions = problem.balance(nodes), problem.scheme.directions(nodes, problem.step)
         if directions.shape[1] == 0:
             return nodes.ravel()
@@ -169,7 +169,7 @@ class Reparametrised(AbstractFormulation):
         source = null_space_source(self.source, problem.step.system, ("chart", "user"))
         return _reduced_balance(self.nodes(x, problem), source, problem)
 
-    def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple["Multipliers | Reparametrised", Problem]:
         """Its own few equations where chart and null space are given by the user, otherwise those with multipliers."""
         explicit = null_space_source(self.source, step.system, ("chart", "user")) != "qr"
         if explicit and not self._implicit(step.system):

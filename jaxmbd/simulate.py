@@ -101,13 +101,20 @@ def simulate(
     table = _control_table(system, controls, start_at, steps)
     trajectory = _run(system, start_at, table, scheme, formulation, newton, steps, _stride(save, steps))
     if save == "end":
-        trajectory = trajectory.rows(slice(-1, None))
+        trajectory = trajectory.last_row()
     if throw:
         if known(trajectory.successful) is None:
             message = "a step failed; call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why"
-            return eqx.error_if(trajectory, ~trajectory.successful, message)
+            return eqx.error_if(_poisoned(trajectory), ~trajectory.successful, message)
         trajectory.check()
     return trajectory
+
+
+def _poisoned(trajectory: Trajectory) -> Trajectory:
+    """Not a number wherever a step failed, so that a derivative taken without its value is loud too."""
+    motion = lambda tree: (tree.q, tree.v, tree.p, tree.multipliers)
+    factor = jnp.where(trajectory.successful, 1.0, jnp.nan).astype(trajectory.q.dtype)
+    return eqx.tree_at(motion, trajectory, tuple(factor * column for column in motion(trajectory)))
 
 
 @eqx.filter_jit
@@ -144,13 +151,14 @@ def _trajectory(system, final, departures, outcome, dt, scheme, stride) -> Traje
     append = lambda many, one: jnp.concatenate([many, one[None]])
     t, q = append(departures.t, final.t), append(departures.q, final.q)
     incoming = append(departures.incoming, final.incoming)
-    v = jax.vmap(lambda t, q, p: velocity(system, t, q, p, dt))(t, q, incoming)
+    ahead = (departures.nodes[:, 0] - departures.q) / (scheme.fractions[1] * dt)
+    guess = jax.lax.stop_gradient(append(ahead, -final.previous / dt))
+    v = jax.vmap(lambda t, q, p, guess: velocity(system, t, q, p, dt, guess))(t, q, incoming, guess)
     p = jax.vmap(lambda t, q, v: momentum(system, t, q, v, dt))(t, q, v)
     reaction = append(jax.vmap(lambda left: _reaction(system, scheme, dt, left))(departures), final.incoming - p[-1])
     impulses = jax.vmap(lambda t, q, f: least_norm_multipliers(system, t, q, f))(t, q, reaction)
     before, after = scheme.weights[-1], scheme.weights[0]
     share = jnp.full(t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
-    redundant = 0 if system.rank is None else impulses.shape[1] - system.rank
     results, newton_steps, residuals = outcome
     return Trajectory(
         t=t,
@@ -168,7 +176,7 @@ def _trajectory(system, final, departures, outcome, dt, scheme, stride) -> Traje
         final=final,
         scheme=scheme,
         stride=stride,
-        redundant=redundant,
+        rank=system.rank,
     )
 
 
@@ -223,7 +231,7 @@ def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
         q1 = vector_like(q1, q0, "q1")
         check_position(system, t0 + dt, q1, "q1")
         p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
-        v0 = velocity(system, t0, q0, p0, dt)
+        v0 = velocity(system, t0, q0, p0, dt, (q1 - q0) / dt)
     v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
     check_start(system, t0, q0, v0, dt)
     return system, (q0, v0, dt, t0), scheme

@@ -56,7 +56,7 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     at_rest = jnp.broadcast_to(before.q0, nodes.shape)
     x = jnp.where(solved, x, formulation.guess(at_rest, problem)[0])
     twin, variable = formulation.differentiated(before, problem)
-    y = twin.unknowns(jnp.where(solved, nodes, at_rest), x, variable)
+    y = x if twin is formulation else twin.unknowns(jnp.where(solved, nodes, at_rest), variable)
 
     def equations(y, before):
         return twin.residual(y, formulation.differentiated(before, problem)[1])

@@ -19,7 +19,8 @@ from .trajectory import State, Status
 def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """The system with the rank of its constraints at `q` fixed.
 
-    `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`.
+    `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`. Take a `q` that
+    fulfils the constraints: away from them redundant constraints look independent.
     """
     q = as_coordinates(system, q)
     system = system.astype(q.dtype)
@@ -42,16 +43,33 @@ def project(
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
     t = jnp.asarray(t, q.dtype)
     system = system.astype(q.dtype)
-    system = find_rank(system, q, t) if system.rank is None else system
+    if system.rank is None:
+        system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)
     q1, v1, result = _project(system, q, v, t, newton)
-    outcome = known(result)
-    if outcome is not None and outcome != Result.SUCCESS:
+    outcome, remaining = known(result), known(jnp.abs(system.constraints(t, q1)))
+    if outcome is None or remaining is None:
+        return q1, v1
+    far = remaining > np.sqrt(jnp.finfo(q.dtype).eps) * max(1.0, float(np.max(np.abs(np.asarray(jax.lax.stop_gradient(q1))))))
+    if outcome != Result.SUCCESS or far.any():
         values = np.abs(np.asarray(system.constraints(t, q)))
         raise ModelError(
             f"project: the constraint manifold was not reached from this guess (worst constraint: number {values.argmax()}, "
             f"off by {values.max():.3g} at the guess); give a guess closer to it, or check that the constraints can be met"
         )
     return q1, v1
+
+
+@eqx.filter_jit
+def _approach(system: System, q: Vector, t: Scalar) -> Vector:
+    """Near the manifold by damped least squares, which need no rank: away from it redundant constraints look independent."""
+
+    def body(_, q):
+        values, G = system.constraints(t, q), constraint_jacobian(system, t, q)
+        damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
+        floor = jnp.finfo(q.dtype).eps * jnp.trace(G @ G.T) * jnp.eye(values.size, dtype=q.dtype)
+        return q - G.T @ jnp.linalg.solve(G @ G.T + damping + floor, values)
+
+    return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
 
 
 @eqx.filter_jit

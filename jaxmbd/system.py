@@ -95,34 +95,36 @@ class System(eqx.Module):
     def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Array | float:
         """$L(t, q, v)$; `dt` is used only where the system is given by its discrete Lagrangian alone."""
         if self.has("lagrangian"):
-            return self.functions["lagrangian"](t, q, v, self.params)
+            return _cast(self.functions["lagrangian"](t, q, v, self.params), q)
         if self.has("kinetic"):
             potential = self.functions["potential"](t, q, self.params) if self.has("potential") else 0.0
-            return self.functions["kinetic"](t, q, v, self.params) - potential
+            return _cast(self.functions["kinetic"](t, q, v, self.params) - potential, q)
         half = 0.5 * dt * v
         return self.discrete_lagrangian(t - 0.5 * dt, dt, q - half, q + half) / dt
 
     def discrete_lagrangian(self, t: Scalar, dt: Scalar, q0: Vector, q1: Vector) -> Array | float:
         """The user's own $L_d(q_0, q_1)$ over the step from `t` to `t + dt`."""
-        return self.functions["discrete_lagrangian"](t, dt, q0, q1, self.params)
+        return _cast(self.functions["discrete_lagrangian"](t, dt, q0, q1, self.params), q0)
 
     def constraints(self, t: Scalar, q: Vector) -> Array:
         """$g(t, q)$, an empty vector where the system has no constraints."""
         if not self.has("constraints"):
             return jnp.zeros(0, q.dtype)
-        return self.functions["constraints"](t, q, self.params)
+        return _cast(self.functions["constraints"](t, q, self.params), q)
 
     def forces(self, t: Scalar, q: Vector, v: Vector, control: PyTree = None) -> Array:
         """Forces that do not come from the Lagrangian."""
         if not self.has("forces"):
             return jnp.zeros_like(q)
-        return _call(self.functions["forces"], t, q, v, self.params, control)
+        if self.controlled and control is None:
+            raise ModelError("the forces of this system take a control, but none was given")
+        return _cast(_call(self.functions["forces"], t, q, v, self.params, control), q)
 
-    def chart(self, u: Float[Array, " d"], q: Vector, t0: Scalar, t1: Scalar) -> Vector:
+    def chart(self, u: Float[Array, " d"], q: Vector, t0: Scalar, t1: Scalar) -> Array:
         """The user's nodal reparametrisation $F_d(u, q)$ (27)."""
         return _call(self.functions["chart"], u, q, self.params, t0, t1)
 
-    def null_space(self, t: Scalar, q: Vector) -> Float[Array, "n d"]:
+    def null_space(self, t: Scalar, q: Vector) -> Array:
         """The user's null space matrix $P(q)$ (5)."""
         return _call(self.functions["null_space"], q, self.params, t)
 
@@ -133,6 +135,11 @@ class System(eqx.Module):
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_parameter(leaf) else leaf, self)
+
+
+def _cast(value: Any, q: Vector) -> Array:
+    """What a user's function returned, in the dtype of the coordinates."""
+    return jnp.asarray(value).astype(q.dtype)
 
 
 def _as_pytree(function: Callable) -> Any:

@@ -62,7 +62,12 @@ class Trajectory(eqx.Module):
     final: State
     scheme: AbstractScheme
     stride: int = eqx.field(static=True)
-    redundant: int = eqx.field(static=True)
+    rank: int | None = eqx.field(static=True)
+
+    @property
+    def redundant(self) -> int:
+        """How many of the constraints follow from the others."""
+        return 0 if self.rank is None else self.multipliers.shape[-1] - self.rank
 
     @property
     def successful(self) -> Bool[Array, "*batch"]:
@@ -74,24 +79,27 @@ class Trajectory(eqx.Module):
         """Number of steps that were solved; rows after them hold the last state that was reached."""
         return self.final.step
 
-    def rows(self, which: slice) -> "Trajectory":
-        """Some of the rows; the state at the end stays."""
+    def last_row(self) -> "Trajectory":
+        """The end alone."""
         columns = lambda tree: [getattr(tree, name) for name in _COLUMNS]
-        return eqx.tree_at(columns, self, [column[which] for column in columns(self)])
+        return eqx.tree_at(columns, self, [column[-1:] for column in columns(self)])
 
     def require_every_step(self, purpose: str) -> None:
         """Raise unless neighbouring rows are neighbouring steps."""
-        if self.stride != 1:
-            raise ModelError(f"{purpose} compares neighbouring steps, but every {self.stride}th was saved; simulate with save=1")
+        if self.stride != 1 or self.t.shape[-1] < 2:
+            raise ModelError(
+                f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
+            )
 
     def check(self) -> None:
         """Raise `SimulationError` if a step failed, naming the step, the residual and the worst constraint."""
-        solved = np.asarray(self.successful)
+        final, dts = jax.lax.stop_gradient((self.final, self.dt))
+        solved = np.asarray(final.status.result == Result.SUCCESS)
         if solved.all():
             return
         first = tuple(int(i) for i in np.argwhere(~solved)[0])
-        state = jax.tree.map(lambda leaf: leaf[first], self.final)
-        dt = np.broadcast_to(np.asarray(self.dt), solved.shape)[first]
+        state = jax.tree.map(lambda leaf: leaf[first], final)
+        dt = np.broadcast_to(np.asarray(dts), solved.shape)[first]
         where = f"batch member {', '.join(map(str, first))} ({(~solved).sum()} of {solved.size} failed): " if first else ""
         raise SimulationError(where + _describe_failure(state, float(dt)), self)
 

@@ -106,7 +106,7 @@ def test_a_chart_that_leaves_the_manifold_is_reported():
     wrong = mbd.System.from_functions(
         functions["lagrangian"].func,
         constraints=functions["constraints"].func,
-        chart=lambda u, q: q + u[0] * jnp.array([-q[1], q[0]]),
+        chart=lambda u, q: q + u[0] * jnp.array([-q[1], q[0]]),  # tangent at u = 0, but a straight line
         params=pendulum().params,
     )
     with pytest.raises(mbd.SimulationError, match="OFF_MANIFOLD"):

@@ -45,6 +45,56 @@ def test_project_takes_redundant_constraints():
     assert jnp.max(jnp.abs(redundant_pendulum().constraints(0.0, q))) < 1e-12
 
 
+def parallelogram():
+    """Two cranks of length one and two coupler points at half and at full height: the rod between the latter is redundant."""
+
+    def constraints(t, q, p):
+        a, b, c = q.reshape(3, 2)
+        feet = jnp.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+        sides = [a - feet[0], b - feet[1], c - feet[2], b - a, c - b, c - a]
+        return 0.5 * (jnp.array([side @ side for side in sides]) - jnp.array([1.0, 1.0, 1.0, 1.0, 1.0, 4.0]))
+
+    return system(constraints=constraints)
+
+
+def test_project_finds_the_manifold_of_a_redundant_loop():
+    """From a guess off the manifold, where all six rods look independent; one freedom is left."""
+    true = jnp.array([0.0, 0.0, 1.0, 0.0, 2.0, 0.0]) + jnp.tile(jnp.array([jnp.cos(1.0), jnp.sin(1.0)]), 3)
+    loop = parallelogram()
+    q, v = mbd.project(loop, true + 0.03 * jnp.array([1.0, -1.0, 0.5, 0.3, -0.2, 1.0]), jnp.ones(6))
+    assert jnp.max(jnp.abs(loop.constraints(0.0, q))) < 1e-12 and jnp.max(jnp.abs(q - true)) < 0.1
+    assert np.all(np.isfinite(v))
+    assert mbd.find_rank(loop, q).rank == 5
+    trajectory = mbd.simulate(loop, q, v, dt=0.01, steps=20)
+    assert trajectory.redundant == 1
+    for function in (mbd.post.multipliers, mbd.post.reduced_momentum):
+        values = function(loop, trajectory)
+        assert np.all(np.isfinite(values)) and values.shape[1] > 0
+    np.testing.assert_allclose(mbd.post.multipliers(loop, trajectory)[10], trajectory.multipliers[10], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "functions, words",
+    [
+        ({"null_space": lambda q: (q + jnp.array([-q[1], q[0]]))[:, None]}, r"columns of null_space leave"),
+        ({"null_space": lambda q: jnp.eye(2)}, r"null_space must return a matrix of shape \(2, 1\)"),
+        ({"chart": lambda u, q: jnp.array([jnp.cos(u[0]), jnp.sin(u[0])])}, r"chart\(0, q\) must be q"),
+        ({"chart": lambda u, q: u}, r"chart must return coordinates of shape \(2,\)"),
+    ],
+)
+def test_charts_and_null_spaces_that_do_not_fit_are_refused(functions, words):
+    circle = system(constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - 1)]), **functions)
+    with pytest.raises(mbd.ModelError, match=words):
+        mbd.simulate(circle, [0.6, 0.8], dt=0.1, steps=2)
+
+
+def test_rounding_is_not_refused():
+    circle = system(constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - 1)]))
+    mbd.simulate(circle, [1.0, 0.0], [np.cos(np.pi / 2), 0.0], dt=0.1, steps=1)
+    moving = system(constraints=lambda t, q, p: jnp.array([q[0] - jnp.sin(t)]))
+    mbd.simulate(moving, [0.0, 0.0], [-1.0, 0.0], dt=0.1, steps=1, t0=np.pi)
+
+
 def test_project_is_differentiable():
     f = lambda x: jnp.concatenate(mbd.project(chain(2), stretched(2) + x * jnp.arange(4.0), jnp.arange(4.0) * (1 + x)))
     h = 1e-6

@@ -5,16 +5,20 @@ from collections.abc import Callable
 
 import equinox as eqx
 
+from ..errors import ModelError
 from ..system import System
 from ..trajectory import Trajectory
 
 
 def along_trajectory(function: Callable) -> Callable:
-    """Compile a function of a system and a trajectory, with the parameters of the system in the dtype of the trajectory."""
+    """Compile a function of a system and a trajectory, in the dtype of the trajectory and with the rank it had."""
     compiled = eqx.filter_jit(function)
 
     @functools.wraps(function)
     def call(system: System, trajectory: Trajectory, *args, **kwargs):
-        return compiled(system.astype(trajectory.q.dtype), trajectory, *args, **kwargs)
+        if trajectory.q.ndim != 2:
+            raise ModelError(f"{function.__name__} takes one trajectory; for a batch use jax.vmap")
+        system = System(system.functions, system.params, trajectory.rank).astype(trajectory.q.dtype)
+        return compiled(system, trajectory, *args, **kwargs)
 
     return call
