@@ -131,9 +131,10 @@ def derivatives() -> list[dict]:
     for name, (scheme, _) in SCHEMES.items():
         forward_reverse = reverse_differences = 0.0
         for formulation in (*FORMULATIONS.values(), IMPLICIT):
-            f = jax.jit(lambda x, s=scheme, c=formulation: loss(x, s, c))
-            reverse, forward = jax.jit(jax.grad(f))(POINT), jax.jit(jax.jacfwd(f))(POINT)
-            differences = central_differences(f, POINT)
+            f = lambda x, s=scheme, c=formulation: loss(x, s, c)
+            both = jax.jit(lambda x, f=f: (f(x), jax.grad(f)(x), jax.jacfwd(f)(x)))
+            _, reverse, forward = both(POINT)
+            differences = central_differences(lambda x, both=both: both(x)[0], POINT)
             size = max(abs(float(value)) for value in reverse.values())
             forward_reverse = max(forward_reverse, *(abs(float(forward[k] - reverse[k])) / size for k in POINT))
             reverse_differences = max(reverse_differences, *(abs(float(differences[k] - reverse[k])) / size for k in POINT))
