@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .errors import Result
-from .linear import AbstractLinear, Dense
+from .linear import AbstractLinear, AbstractTangent, Dense
 
 
 class Solution(eqx.Module):
@@ -59,8 +59,7 @@ class Newton(eqx.Module):
 
         A solve that fails has the derivative zero, formed at the guess.
         """
-        value, result, steps, residual = _root(args, guess=jax.lax.stop_gradient((x0, scale)), fn=fn, newton=self)
-        return Solution(value, result, steps, residual)
+        return Solution(*_root(args, guess=jax.lax.stop_gradient((x0, scale)), fn=fn, newton=self))
 
     def solve(
         self,
@@ -69,17 +68,17 @@ class Newton(eqx.Module):
         args: PyTree,
         scale: Float[Array, " k"] | None = None,
         active: Array | bool = True,
-    ) -> Solution:
-        """The bare iteration, without a derivative in reverse mode; `active=False` does nothing."""
+    ) -> tuple[Solution, AbstractTangent]:
+        """The bare iteration, without a derivative in reverse mode, and its last tangent; `active=False` does nothing."""
         x0, scale = jax.lax.stop_gradient((x0, scale))
-        value, result, steps, residual = _iterate(self, lambda x: fn(x, args), x0, scale, active)
-        return Solution(value, result, steps, residual)
+        *solution, tangent = _iterate(self, lambda x: fn(x, args), x0, scale, active)
+        return Solution(*solution), tangent
 
 
 @eqx.filter_custom_jvp
 def _root(args, *, guess, fn, newton):
     x0, scale = guess
-    return _iterate(newton, lambda x: fn(x, args), x0, scale, True)
+    return _iterate(newton, lambda x: fn(x, args), x0, scale, True)[:-1]
 
 
 @_root.def_jvp
@@ -132,14 +131,13 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
         result = jnp.where(done, Result.SUCCESS, jnp.where(finite, Result.NOT_CONVERGED, broken)).astype(jnp.int32)
         slow = now > 0.1 * last
         age = jnp.where(slow, 0, (age + 1) % newton.reuse)
-        kept = tangent if newton.reuse > 1 else None
-        return jnp.where(finite, x1, x), result, steps + 1, now, kept, age
+        return jnp.where(finite, x1, x), result, steps + 1, now, tangent, age
 
     def unfinished(carry):
         _, result, steps, *_ = carry
         return active & (result == Result.NOT_CONVERGED) & (steps < newton.max_steps)
 
-    blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(lambda: newton.linear.tangent(fn, x0))) if newton.reuse > 1 else None
+    blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(lambda: newton.linear.tangent(fn, x0)))
     start = (x0, jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(jnp.inf, x0.dtype), blank, jnp.int32(0))
-    x, result, steps, residual, _, _ = jax.lax.while_loop(unfinished, body, start)
-    return x, result, steps, residual
+    x, result, steps, residual, tangent, _ = jax.lax.while_loop(unfinished, body, start)
+    return x, result, steps, residual, tangent

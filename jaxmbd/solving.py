@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .errors import Result
 from .formulations import AbstractFormulation, Nodes, Problem
+from .linear import refined_solve
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
 
@@ -26,9 +27,8 @@ def solve_step(
 ) -> SolvedStep:
     """Solve a step from predicted nodes, unless it is not `alive`."""
     guess = jax.lax.stop_gradient(guess)
-    nodes, _, *rest = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
-    result, steps, residual, regular = rest
-    return SolvedStep(nodes, result, steps, residual, regular)
+    solved, *_ = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    return SolvedStep(*solved)
 
 
 def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Problem]) -> Float[Array, " k"]:
@@ -39,24 +39,27 @@ def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Proble
 
 @eqx.filter_custom_jvp
 def _solve(before, *, guess, alive, scheme, formulation, newton):
+    """The fields of a `SolvedStep`, and the unknowns with the last tangent of Newton's method, for the derivative."""
     problem = formulation.prepare(scheme, before)
     x0, scale = formulation.guess(guess, problem)
-    solution = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
+    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
     nodes = formulation.nodes(solution.value, problem)
-    return nodes, solution.value, solution.result, solution.steps, solution.residual, problem.frame.regular
+    return (nodes, solution.result, solution.steps, solution.residual, problem.frame.regular), solution.value, tangent
 
 
 @_solve.def_jvp
 def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
-    nodes, x, result, *rest = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    (nodes, result, *rest), x, last = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    out = (nodes, result, *rest), x, last
+    constant = lambda d_nodes, d_x: ((d_nodes, None, *(None for _ in rest)), d_x, jax.tree.map(lambda _: None, last))
     solved = result == Result.SUCCESS
     problem = formulation.prepare(scheme, jax.lax.stop_gradient(before))
     at_rest = jnp.broadcast_to(before.q0, nodes.shape)
-    x = jnp.where(solved, x, formulation.guess(at_rest, problem)[0])
     twin, variable = formulation.differentiated(before, problem)
-    y = x if twin is formulation else twin.unknowns(jnp.where(solved, nodes, at_rest), variable)
+    own = twin is formulation
+    y = jnp.where(solved, x, formulation.guess(at_rest, problem)[0]) if own else twin.unknowns(jnp.where(solved, nodes, at_rest), variable)
 
     def equations(y, before):
         return twin.residual(y, formulation.differentiated(before, problem)[1])
@@ -66,8 +69,12 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
 
     _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
     if change is None:  # the equations do not depend on what is varied
-        return (nodes, x, result, *rest), (None,) * (3 + len(rest))
-    d_y = jnp.where(solved, -newton.linear.tangent(lambda y: equations(y, before), y, valid=solved).solve(change), 0)
+        return out, constant(None, None)
+    at = lambda y: equations(y, before)
+    if own:
+        d_y = -refined_solve(jax.linearize(at, y)[1], change, jax.lax.stop_gradient(last), solved)
+    else:
+        d_y = -newton.linear.tangent(at, y, valid=solved).solve(change)
+    d_y = jnp.where(solved, d_y, 0)
     _, d_nodes = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
-    d_x = d_y if twin is formulation else None
-    return (nodes, x, result, *rest), (jnp.where(solved, d_nodes, 0), d_x, *(None for _ in (result, *rest)))
+    return out, constant(jnp.where(solved, d_nodes, 0), d_y if own else None)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.linear import refined_solve
 
 
 def cubic(x, a):
@@ -56,7 +57,7 @@ def test_codes_of_failure():
     assert mbd.Newton(max_steps=2)(cubic, jnp.array([30.0, 1.0]), jnp.array(8.0)).result == mbd.Result.NOT_CONVERGED
     assert mbd.Newton()(lambda x, a: jnp.log(x - a), jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.NON_FINITE
     assert mbd.Newton()(lambda x, a: 0 * x + a, jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.SINGULAR
-    inactive = mbd.Newton().solve(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0), active=jnp.array(False))
+    inactive, _ = mbd.Newton().solve(cubic, jnp.array([1.5, 1.0]), jnp.array(8.0), active=jnp.array(False))
     assert inactive.steps == 0 and inactive.value[0] == 1.5
 
 
@@ -91,3 +92,14 @@ def test_float32_tolerances_follow_the_dtype():
 def test_bad_options():
     with pytest.raises(ValueError, match="max_steps"):
         mbd.Newton(max_steps=0)
+
+
+def test_refined_solve_reaches_rounding_through_a_nearby_tangent():
+    """Value, transposed solve and the identity where it is not valid; the tangent is off by a thousandth."""
+    matrix, rhs = jax.random.normal(jax.random.key(0), (6, 6)) + 4 * jnp.eye(6), jnp.arange(1.0, 7.0)
+    off = matrix + 1e-3 * jax.random.normal(jax.random.key(1), (6, 6))
+    nearby = mbd.Dense().tangent(lambda x: off @ x, rhs)
+    solve = lambda b, valid: refined_solve(lambda x: matrix @ x, b, nearby, jnp.array(valid))
+    np.testing.assert_allclose(solve(rhs, True), np.linalg.solve(matrix, rhs), rtol=1e-13)
+    np.testing.assert_allclose(jax.grad(lambda b: rhs @ solve(b, True))(rhs), np.linalg.solve(matrix.T, rhs), rtol=1e-13)
+    np.testing.assert_array_equal(solve(rhs, False), rhs)

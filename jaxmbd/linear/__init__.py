@@ -2,3 +2,4 @@
 
 from .base import AbstractLinear as AbstractLinear, AbstractTangent as AbstractTangent
 from .dense import Dense as Dense
+from .refine import refined_solve as refined_solve

@@ -4,26 +4,34 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import lu_factor, lu_solve
+from jax.lax.linalg import lu, triangular_solve
 from jaxtyping import Array, Float, Int
 
 from .base import AbstractLinear, AbstractTangent
 
 
 class DenseTangent(AbstractTangent):
-    """A matrix beside its LU factors; derivatives go through the matrix, solves through the factors."""
+    """A matrix beside its LU factors and the order of their rows; derivatives go through the matrix, solves through the factors."""
 
     residual: Float[Array, " k"]
     matrix: Float[Array, "k k"]
-    factors: tuple[Float[Array, "k k"], Int[Array, " k"]]
+    factors: Float[Array, "k k"]
+    order: Int[Array, " k"]
 
     def solve(self, rhs: Float[Array, " k"]) -> Float[Array, " k"]:
         return jax.lax.custom_linear_solve(
             lambda x: self.matrix @ x,
             rhs,
-            lambda _, b: lu_solve(self.factors, b),
-            lambda _, b: lu_solve(self.factors, b, trans=1),
+            lambda _, b: self._upper(self._lower(b[self.order])),
+            lambda _, b: jnp.zeros_like(b).at[self.order].set(self._lower(self._upper(b, True), True)),
         )
+
+    def _lower(self, b: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
+        options = {"left_side": True, "lower": True, "unit_diagonal": True, "transpose_a": transposed}
+        return triangular_solve(self.factors, b[:, None], **options)[:, 0]
+
+    def _upper(self, b: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
+        return triangular_solve(self.factors, b[:, None], left_side=True, transpose_a=transposed)[:, 0]
 
     def magnitude(self, scale: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.abs(self.matrix) @ scale
@@ -35,4 +43,5 @@ class Dense(AbstractLinear):
     def tangent(self, fn: Callable, x: Float[Array, " k"], valid: Array | bool = True) -> DenseTangent:
         matrix, residual = jax.jacfwd(lambda y: (fn(y),) * 2, has_aux=True)(x)
         matrix = jnp.where(valid, matrix, jnp.eye(x.size, dtype=x.dtype))
-        return DenseTangent(residual, matrix, lu_factor(jax.lax.stop_gradient(matrix)))
+        factors, _, order = lu(jax.lax.stop_gradient(matrix))
+        return DenseTangent(residual, matrix, factors, order)
