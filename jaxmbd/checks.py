@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .calculus import Frame, chart_size, constraint_jacobian, constraint_rate, frame, mass_matrix, null_space, rank_tolerance
+from .calculus import constraint_jacobian, constraint_rate, mass_matrix
 from .errors import ModelError
+from .splitting import chart_size, null_space, rank, rank_tolerance, split
 from .system import Scalar, System, Vector, VectorLike, is_parameter
 
 
@@ -85,7 +86,7 @@ def _motion(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tupl
     M = mass_matrix(system, t, q, v, dt)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
-    return jnp.abs(constraint_rate(system, t, q, v)), size, frame(system, t, q).tangent, M / jnp.outer(unit, unit)
+    return jnp.abs(constraint_rate(system, t, q, v)), size, split(system, t, q).basis, M / jnp.outer(unit, unit)
 
 
 def _worst(values: Float[Array, " m"], size: Float[Array, " m"], dtype) -> int | None:
@@ -110,12 +111,12 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
 
 def _check_basis(name: str, system: System, t: Scalar, q: Vector) -> None:
     """A null space matrix or a chart given by the user must fit the constraints, or the motion would be silently wrong."""
-    freedom = chart_size(system, t, q)
     if name == "chart":
-        shape = jax.eval_shape(system.chart, jnp.zeros(freedom, q.dtype), q, t, t).shape
+        shape = jax.eval_shape(system.chart, jnp.zeros(chart_size(system, q), q.dtype), q, t, t).shape
         if shape != q.shape:
             raise ModelError(f"chart must return coordinates of shape {q.shape}, but returned {shape}")
     else:
+        freedom = q.size - rank(system, q)
         shape = jax.eval_shape(system.null_space, t, q).shape
         if shape != (q.size, freedom):
             raise ModelError(
@@ -136,9 +137,9 @@ def _check_basis(name: str, system: System, t: Scalar, q: Vector) -> None:
 @eqx.filter_jit
 def _basis(name: str, system: System, t: Scalar, q: Vector) -> tuple[Array, ...]:
     """How far a null space matrix is off the null space, how far a chart moves at zero, and the sizes to compare with."""
-    P = null_space(system, t, q, "user" if name == "null_space" else "chart", Frame.trivial(q))
+    P = null_space(system, t, q, "user" if name == "null_space" else "chart", split(system, t, q))
     G = constraint_jacobian(system, t, q)
-    zero = jnp.zeros(P.shape[1], q.dtype)
+    zero = jnp.zeros(chart_size(system, q), q.dtype)
     moved = jnp.max(jnp.abs(system.chart(zero, q, t, t) - q)) if name == "chart" else jnp.zeros((), q.dtype)
     return jnp.max(jnp.abs(G @ P), initial=0), moved, jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0), jnp.max(jnp.abs(q))
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .calculus import Frame, frame, null_space
 from .errors import ModelError, Result
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
+from .splitting import Split, constraint_count, fulfilled, null_space, rank, split, split_coordinates
 from .system import Scalar, System, Vector
 
 Nodes = Float[Array, "s n"]
@@ -26,13 +26,25 @@ class Problem(eqx.Module):
 
     scheme: AbstractScheme
     step: StepInput
-    frame: Frame
+    split: Split
     basis: Float[Array, "n d"]
 
-    def constraints(self, nodes: Nodes) -> Float[Array, "s m"]:
+    @property
+    def rank(self) -> int:
+        """Number of independent constraints at a node."""
+        return rank(self.step.system, self.step.q0)
+
+    def constraints(self, nodes: Nodes) -> Float[Array, "s r"]:
         """Constraint values at the unknown nodes, redundant ones combined away."""
-        values = jax.vmap(self.step.system.constraints)(self.scheme.times(self.step), nodes)
-        return self.frame.pick(values)
+        return self.split.pick(self._values(nodes))
+
+    def closures(self, nodes: Nodes) -> Float[Array, "s c"]:
+        """Values of the constraints that the chart leaves open, redundant ones combined away."""
+        values = self._values(nodes)[:, fulfilled(self.step.system, self.step.q0) :]
+        return values if self.split.closing is None else values @ self.split.closing.T
+
+    def _values(self, nodes: Nodes) -> Float[Array, "s m"]:
+        return jax.vmap(self.step.system.constraints)(self.scheme.times(self.step), nodes)
 
     def balance(self, nodes: Nodes) -> Nodes:
         """Momentum balances without constraint forces, times the time step."""
@@ -40,7 +52,7 @@ class Problem(eqx.Module):
 
     def constraint_forces(self, nodes: Nodes, multipliers: Float[Array, "s r"]) -> Nodes:
         """Forces of the multipliers of the independent constraints in each balance."""
-        values = multipliers if self.frame.rows is None else multipliers @ self.frame.rows
+        values = multipliers if self.split.rows is None else multipliers @ self.split.rows
         return jnp.einsum("smn,sm->sn", self.scheme.directions(nodes, self.step), values)
 
 
@@ -79,10 +91,10 @@ class Multipliers(AbstractFormulation):
     r"""Unknown nodes and multipliers, $n + m$ a stage (22): $D_1 L_d + D_2 L_d - h\,G^T \lambda = 0$, $g(q_1) = 0$."""
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        return Problem(scheme, step, frame(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
+        return Problem(scheme, step, split(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
-        multipliers = jnp.zeros(nodes.shape[0] * problem.frame.normal.shape[1], nodes.dtype)
+        multipliers = jnp.zeros(nodes.shape[0] * problem.rank, nodes.dtype)
         return jnp.concatenate([nodes.ravel(), multipliers]), jnp.concatenate([_size(nodes, problem), multipliers])
 
     def residual(self, x: Array, problem: Problem) -> Array:
@@ -92,7 +104,7 @@ class Multipliers(AbstractFormulation):
         return jnp.concatenate([balance.ravel(), problem.constraints(nodes).ravel()])
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple["Multipliers | Reparametrised", Problem]:
-        return self, Problem(problem.scheme, step, problem.frame, problem.basis)
+        return self, Problem(problem.scheme, step, problem.split, problem.basis)
 
     def unknowns(self, nodes: Nodes, problem: Problem) -> Float[Array, " k"]:
         """Nodes with the multipliers that belong to them (38)."""
@@ -101,13 +113,13 @@ class Multipliers(AbstractFormulation):
             return nodes.ravel()
 
         def recover(G, balance):
-            rows = problem.frame.independent(G)
+            rows = problem.split.independent(G)
             return jnp.linalg.solve(rows @ rows.T, rows @ balance)
 
         return jnp.concatenate([nodes.ravel(), jax.vmap(recover)(directions, balance).ravel()])
 
     def units(self, problem: Problem) -> tuple[int, int]:
-        return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.frame.normal.shape[1]
+        return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.rank
 
     def nodes(self, x: Array, problem: Problem) -> Nodes:
         n = problem.step.q0.size
@@ -124,7 +136,9 @@ class NullSpace(AbstractFormulation):
     source: Literal["auto", "user", "chart", "qr"] = eqx.field(static=True, default="auto")
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        return _with_basis(scheme, step, null_space_source(self.source, step.system, ("user", "chart")))
+        source = null_space_source(self.source, step.system, ("user", "chart"))
+        redundant = rank(step.system, step.q0) < constraint_count(step.system, step.q0)
+        return _with_basis(scheme, step, source, _split_for(source, step, redundant))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
         return nodes.ravel(), _size(nodes, problem)
@@ -141,8 +155,9 @@ class NullSpace(AbstractFormulation):
 class Reparametrised(AbstractFormulation):
     r"""Unknown increments $u$, $n - m$ a stage (28), (30): $P^T [D_2 L_d + D_1 L_d(q_0, F_d(u, q_0))] = 0$.
 
-    `chart`: `"user"` takes the system's $F_d$; `"implicit"` builds one from the orthonormal frame at $q_0$,
-    $F_d(u) = q_0 + N u + R\,w(u)$ with $w$ solved from $g = 0$; `"auto"` prefers the user's. `source` as in `NullSpace`.
+    `chart`: `"user"` takes the system's $F_d$; `"implicit"` builds one from the orthonormal split at $q_0$,
+    $F_d(u) = q_0 + N u + R\,w(u)$ with $w$ solved from $g = 0$; `"auto"` prefers the system's. `source` as in `NullSpace`.
+    Where the chart leaves constraints open, as that of a mechanism with loops does, they are added to the equations.
     """
 
     chart: Literal["auto", "user", "implicit"] = eqx.field(static=True, default="auto")
@@ -150,29 +165,28 @@ class Reparametrised(AbstractFormulation):
     newton: Newton = Newton()
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        source = null_space_source(self.source, step.system, ("chart", "user"))
-        return _with_basis(scheme, step, source, framed=self._implicit(step.system))
+        source = self._source(step.system)
+        implicit = self._implicit(step.system)
+        return _with_basis(scheme, step, source, split_coordinates(step.system, step.t0, step.q0) if implicit else _split_for(source, step))
 
     def guess(self, nodes: Nodes, problem: Problem) -> tuple[Array, Array]:
         displacements = nodes - problem.step.q0
+        directions = problem.basis if problem.split.directions is None else problem.split.directions
         if self._implicit(problem.step.system):
-            directions = problem.frame.tangent
-            increments = displacements @ directions
-        else:
-            directions = problem.basis
-            increments = jnp.linalg.solve(directions.T @ directions, directions.T @ displacements.T).T
+            directions = problem.split.tangent
+        increments = jnp.linalg.solve(directions.T @ directions, directions.T @ displacements.T).T
         largest = jnp.max(jnp.abs(directions), initial=0)
         size = _size(nodes, problem)[0] / jnp.where(largest > 0, largest, 1)
         return increments.ravel(), jnp.full(increments.size, size)
 
     def residual(self, x: Array, problem: Problem) -> Array:
-        source = null_space_source(self.source, problem.step.system, ("chart", "user"))
-        return _reduced_balance(self.nodes(x, problem), source, problem)
+        nodes, system = self.nodes(x, problem), problem.step.system
+        balance = _reduced_balance(nodes, self._source(system), problem)
+        return balance if self._implicit(system) else jnp.concatenate([balance, problem.closures(nodes).ravel()])
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple["Multipliers | Reparametrised", Problem]:
         """Its own few equations where chart and null space are given by the user, otherwise those with multipliers."""
-        explicit = null_space_source(self.source, step.system, ("chart", "user")) != "qr"
-        if explicit and not self._implicit(step.system):
+        if self._source(step.system) != "qr" and not self._implicit(step.system):
             return self, self.prepare(problem.scheme, step)
         return super().differentiated(step, problem)
 
@@ -180,7 +194,7 @@ class Reparametrised(AbstractFormulation):
         step, scheme = problem.step, problem.scheme
         increments = x.reshape(scheme.stages, -1)
         if self._implicit(step.system):
-            at = problem.frame
+            at = problem.split
             chart = lambda u, t: normal_correction(step.system, t, step.q0 + at.tangent @ u, at, at.normal, self.newton)[0]
         else:
             chart = lambda u, t: step.system.chart(u, step.q0, step.t0, t)
@@ -191,8 +205,13 @@ class Reparametrised(AbstractFormulation):
             raise ModelError("Reparametrised(chart='user') needs a system with a chart; chart='implicit' builds one")
         return self.chart == "implicit" or not system.has("chart")
 
+    def _source(self, system: System) -> str:
+        """Where the null space matrix comes from; that of a chart with open constraints needs the chart's own increments."""
+        source = null_space_source(self.source, system, ("chart", "user"))
+        return "qr" if source == "chart" and system.closures and self._implicit(system) else source
 
-def normal_correction(system: System, t: Scalar, q: Vector, at: Frame, normal: Float[Array, "n r"], newton: Newton) -> tuple[Vector, Array]:
+
+def normal_correction(system: System, t: Scalar, q: Vector, at: Split, normal: Float[Array, "n r"], newton: Newton) -> tuple[Vector, Array]:
     r"""$q + R w$ on the constraint manifold at time `t`, with $w$ solved from $g = 0$, and the result code of the solve."""
     if normal.shape[1] == 0:
         return q, jnp.int32(Result.SUCCESS)
@@ -223,12 +242,18 @@ def null_space_source(wanted: str, system: System, order: tuple[str, ...]) -> st
     return wanted
 
 
-def _with_basis(scheme: AbstractScheme, step: StepInput, source: str, framed: bool = False) -> Problem:
-    """The problem with its null space matrix at $q_0$; a frame where one builds it, or drops redundant constraints."""
+def _split_for(source: str, step: StepInput, redundant: bool = False) -> Split:
+    """The split that a null space matrix is built from, or that combines redundant constraints away; a trivial one if neither."""
     system, t, q = step.system, step.t0, step.q0
-    redundant = system.rank is not None and system.rank < jax.eval_shape(system.constraints, t, q).size
-    at = frame(system, t, q) if source == "qr" or redundant or framed else Frame.trivial(q)
-    return Problem(scheme, step, at, null_space(system, t, q, source, at))
+    if source == "qr":
+        return split_coordinates(system, t, q)
+    on_chart = source == "chart" and system.closures is not None
+    return split(system, t, q) if on_chart or redundant else Split.trivial(q)
+
+
+def _with_basis(scheme: AbstractScheme, step: StepInput, source: str, at: Split) -> Problem:
+    """The problem with its null space matrix at $q_0$."""
+    return Problem(scheme, step, at, null_space(step.system, step.t0, step.q0, source, at))
 
 
 def _reduced_balance(nodes: Nodes, source: str, problem: Problem) -> Float[Array, " sd"]:
@@ -238,6 +263,6 @@ def _reduced_balance(nodes: Nodes, source: str, problem: Problem) -> Float[Array
     first = problem.basis.T @ balance[0]
     if scheme.stages == 1:
         return first
-    basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.frame))
+    basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.split))
     inside = jnp.einsum("snd,sn->sd", basis(scheme.times(step)[:-1], nodes[:-1]), balance[1:])
     return jnp.concatenate([first, inside.ravel()])

@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from .calculus import constraint_jacobian, least_norm_multipliers, momentum, velocity
+from .calculus import constraint_jacobian, momentum
 from .checks import as_coordinates, check_position, check_start, known, vector_like
 from .errors import ModelError, Result
 from .formulations import AbstractFormulation, Multipliers
+from .kinetics import velocity
 from .newton import Newton
 from .schemes import AbstractScheme, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .solving import SolvedStep, solve_step
+from .splitting import least_norm_multipliers
 from .start import discrete_momentum, find_rank, start
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory

@@ -44,7 +44,7 @@ def _solve(before, *, guess, alive, scheme, formulation, newton):
     x0, scale = formulation.guess(guess, problem)
     solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
     nodes = formulation.nodes(solution.value, problem)
-    return (nodes, solution.result, solution.steps, solution.residual, problem.frame.regular), solution.value, tangent
+    return (nodes, solution.result, solution.steps, solution.residual, problem.split.regular), solution.value, tangent
 
 
 @_solve.def_jvp

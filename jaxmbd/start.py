@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from .calculus import constraint_jacobian, constraint_rate, frame, momentum, numerical_rank
+from .calculus import constraint_jacobian, constraint_rate, momentum
 from .checks import as_coordinates, known, vector_like
 from .errors import ModelError, Result
 from .formulations import Multipliers, normal_correction
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
+from .splitting import numerical_rank, split_coordinates
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status
 
@@ -25,7 +26,7 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     q = as_coordinates(system, q)
     system = system.astype(q.dtype)
     rank = known(_numerical_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
-    return system if rank is None else System(system.functions, system.params, int(rank))
+    return system if rank is None else system.with_rank(int(rank))
 
 
 _numerical_rank = eqx.filter_jit(numerical_rank)
@@ -74,9 +75,9 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 
 @eqx.filter_jit
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
-    at = frame(system, t, q)
+    at = split_coordinates(system, t, q)
     q, result = normal_correction(system, t, q, at, at.independent(constraint_jacobian(system, t, q)).T, newton)
-    at = frame(system, t, q)
+    at = split_coordinates(system, t, q)
     rows = at.independent(constraint_jacobian(system, t, q))
     if rows.shape[0]:
         v = v - rows.T @ jnp.linalg.solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
@@ -89,7 +90,7 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
     fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
     inside = step.q0 + fractions * (q1 - step.q0)
     if inside.size:
-        multipliers = jnp.zeros(inside.shape[0] * problem.frame.normal.shape[1], q1.dtype)
+        multipliers = jnp.zeros(inside.shape[0] * problem.rank, q1.dtype)
         x = jnp.concatenate([inside.ravel(), multipliers])
         inside = newton(_inside_residual, x, (problem, q1)).value[: inside.size].reshape(inside.shape)
     return -scheme.balance(jnp.vstack([inside, q1]), step)[0]

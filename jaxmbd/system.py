@@ -28,6 +28,7 @@ class System(eqx.Module):
     functions: dict[str, Any]
     params: PyTree
     rank: int | None = eqx.field(static=True, default=None)
+    closures: int | None = eqx.field(static=True, default=None)
 
     @classmethod
     def from_functions(
@@ -41,6 +42,7 @@ class System(eqx.Module):
         forces: Callable | None = None,
         chart: Callable | None = None,
         null_space: Callable | None = None,
+        closures: int | None = None,
         params: PyTree = None,
     ) -> "System":
         r"""A system from pure functions; time comes first, parameters last.
@@ -56,6 +58,9 @@ class System(eqx.Module):
           `(u, q, params)` or, for moving constraints, `(u, q, params, t0, t1)`.
         - `null_space(q) -> (n, n-m)`: columns that span the null space of $G = \partial g/\partial q$; it may also take
           `(q, params)` or `(q, params, t)`.
+        - `closures`: says that the chart fulfils all constraints but the last `closures` ones, that those it fulfils are independent and do
+          not move, and that its $u$ has one more component for each that it leaves open. `NullSpace` and `Reparametrised` then
+          decompose only the small matrix $G^c P^o$ (96).
         - `params`: any pytree; its floating leaves become arrays.
         """
         if kinetic is not None or potential is not None:
@@ -65,6 +70,8 @@ class System(eqx.Module):
                 raise ModelError("potential was given without kinetic; the Lagrangian needs both (or lagrangian alone)")
         if lagrangian is None and kinetic is None and discrete_lagrangian is None:
             raise ModelError("a system needs a lagrangian, a kinetic energy or a discrete_lagrangian")
+        if closures is not None and (chart is None or constraints is None or closures < 0):
+            raise ModelError("closures counts the constraints that a chart leaves open: it needs a chart and constraints")
         functions = {
             "lagrangian": (lagrangian, (4,)),
             "kinetic": (kinetic, (4,)),
@@ -81,6 +88,8 @@ class System(eqx.Module):
         return cls(
             {name: _as_pytree(function) for name, (function, _) in functions.items() if function is not None},
             jax.tree.map(_as_parameter, params),
+            None,
+            closures,
         )
 
     def has(self, name: str) -> bool:
@@ -130,7 +139,19 @@ class System(eqx.Module):
 
     def with_params(self, params: PyTree) -> "System":
         """The same functions with other parameters."""
-        return System(self.functions, jax.tree.map(_as_parameter, params), self.rank)
+        return System(self.functions, jax.tree.map(_as_parameter, params), self.rank, self.closures)
+
+    def with_rank(self, rank: int | None) -> "System":
+        """The same system with the rank of its constraints known."""
+        return System(self.functions, self.params, rank, self.closures)
+
+    def with_chart(self, chart: Callable, null_space: Callable | None = None) -> "System":
+        """The same system with a chart of the user's, one increment a degree of freedom, and a null space matrix if given."""
+        given = {"chart": (chart, (2, 3, 5))} | ({} if null_space is None else {"null_space": (null_space, (1, 2, 3))})
+        for name, (function, counts) in given.items():
+            _check_signature(name, function, counts)
+        kept = {name: function for name, function in self.functions.items() if name != "null_space"}
+        return System(kept | {name: _as_pytree(function) for name, (function, _) in given.items()}, self.params, self.rank)
 
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""

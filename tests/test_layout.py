@@ -14,6 +14,8 @@ ORDER = [
     "linear",
     "newton",
     "calculus",
+    "splitting",
+    "kinetics",
     "schemes",
     "formulations",
     "solving",

@@ -18,7 +18,7 @@ def along_trajectory(function: Callable) -> Callable:
     def call(system: System, trajectory: Trajectory, *args, **kwargs):
         if trajectory.q.ndim != 2:
             raise ModelError(f"{function.__name__} takes one trajectory; for a batch use jax.vmap")
-        system = System(system.functions, system.params, trajectory.rank).astype(trajectory.q.dtype)
+        system = system.with_rank(trajectory.rank).astype(trajectory.q.dtype)
         return compiled(system, trajectory, *args, **kwargs)
 
     return call

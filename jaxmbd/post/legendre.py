@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus import acceleration, constraint_rate, frame, mass_matrix, momentum as continuous_momentum, null_space
+from ..calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
 from ..formulations import null_space_source
+from ..kinetics import acceleration
+from ..splitting import null_space, split, split_coordinates
 from ..system import System
 from ..trajectory import Trajectory
 from .along import along_trajectory
@@ -44,7 +46,8 @@ def reduced_momentum(
     chosen = null_space_source(source, system, ("user", "chart"))
 
     def reduce(t, q, p):
-        return null_space(system, t, q, chosen, frame(system, t, q)).T @ p
+        at = (split_coordinates if chosen == "qr" else split)(system, t, q)
+        return null_space(system, t, q, chosen, at).T @ p
 
     return jax.vmap(reduce)(trajectory.t, trajectory.q, trajectory.incoming)
 
