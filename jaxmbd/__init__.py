@@ -1,6 +1,8 @@
 """jaxmbd: differentiable multibody dynamics that keeps what physics keeps."""
 
-from . import post as post
+from . import gallery as gallery, post as post, rotation as rotation
+from .assemble import assemble as assemble
+from .bodies import Ground as Ground, Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,
@@ -8,8 +10,39 @@ from .formulations import (
     NullSpace as NullSpace,
     Reparametrised as Reparametrised,
 )
+from .frame import Frame as Frame, Motion as Motion
+from .joints import (
+    AbstractJoint as AbstractJoint,
+    Cylindrical as Cylindrical,
+    Distance as Distance,
+    Fixed as Fixed,
+    Planar as Planar,
+    PointOnLine as PointOnLine,
+    Prismatic as Prismatic,
+    Revolute as Revolute,
+    Screw as Screw,
+    Spherical as Spherical,
+    Universal as Universal,
+    UserJoint as UserJoint,
+)
 from .linear import Dense as Dense
+from .loads import (
+    AbstractJointLoad as AbstractJointLoad,
+    AbstractLoad as AbstractLoad,
+    Force as Force,
+    Gravity as Gravity,
+    JointForce as JointForce,
+    JointSpring as JointSpring,
+    Potential as Potential,
+    Spring as Spring,
+    Torque as Torque,
+    UserForce as UserForce,
+)
+from .mechanism import Mechanism as Mechanism
 from .newton import Newton as Newton, Solution as Solution
+from .parts import Gear as Gear, Joint as Joint
+from .rates import joint_velocities as joint_velocities
+from .report import describe as describe
 from .schemes import (
     AbstractScheme as AbstractScheme,
     AbstractVariational as AbstractVariational,

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from .calculus import constraint_jacobian, constraint_rate, mass_matrix
+from .compiling import compiled
 from .errors import ModelError
-from .splitting import chart_size, null_space, rank, rank_tolerance, split
+from .splitting import Split, chart_size, null_space, rank, rank_tolerance, split
 from .system import Scalar, System, Vector, VectorLike, is_parameter
 
 
@@ -44,49 +45,67 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
 
 def check_position(system: System, t: Scalar, q: Vector, name: str) -> None:
     """Refuse positions off the constraint manifold."""
-    values, size = _position(*jax.lax.stop_gradient((system, t, q)))
+    _require_on_manifold(system, *_position_alone(*jax.lax.stop_gradient((system, t, q))), q, name)
+
+
+def _require_on_manifold(system: System, values: Float[Array, " m"], size: Float[Array, " m"], q: Vector, name: str) -> None:
     worst = _worst(values, size, q.dtype)
     if worst is not None:
         raise ModelError(
-            f"{name} does not fulfil the constraints: number {worst} is off by {float(values[worst]):.3g}; "
+            f"{name} does not fulfil the constraints: {system.constraint_name(worst)} is off by {float(values[worst]):.3g}; "
             "use mbd.project(system, q, v) to find a consistent start"
         )
 
 
 def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> None:
-    """Refuse positions off the manifold, velocities off its tangent space, and motions without inertia."""
-    check_position(system, t0, q0, "q0")
-    rates, size, N, M = _motion(*jax.lax.stop_gradient((system, t0, q0, v0, dt)))
-    worst = _worst(rates, size, q0.dtype)
+    """Refuse positions off the manifold, velocities off its tangent space, motions without inertia, and charts that do not fit."""
+    given = [name for name in ("null_space", "chart") if system.has(name)]
+    for name in given:
+        _check_basis_shape(name, system, t0, q0)
+    position, rates, directions, M, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+    _require_on_manifold(system, *position, q0, "q0")
+    worst = _worst(*rates, q0.dtype)
     if worst is not None:
         raise ModelError(
-            f"v0 is not tangent to the constraints: number {worst} changes at the rate {float(rates[worst]):.3g}; "
+            f"v0 is not tangent to the constraints: {system.constraint_name(worst)} changes at the rate {float(rates[0][worst]):.3g}; "
             "use mbd.project(system, q0, v0) to find a consistent start"
         )
-    _check_mass(known(N), known(M), rank_tolerance(q0.dtype))
-    for name in ("null_space", "chart"):
-        if system.has(name):
-            _check_basis(name, system, t0, q0)
+    _check_mass(known(directions), known(M), rank_tolerance(q0.dtype))
+    for name, numbers in bases.items():
+        _check_basis(name, numbers)
 
 
-@eqx.filter_jit
+@compiled
+def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
+    """All numbers that tell whether a start is consistent, in one compilation."""
+    at = split(system, t, q)
+    bases = {name: _basis(name, system, t, q, at) for name in given}
+    return _position(system, t, q), _rates(system, t, q, v, dt), at.basis, _unitless_mass(system, t, q, v, dt), bases
+
+
 def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
+    """Values of the constraints, and the size of their terms."""
     size = jnp.max(jnp.abs(q)) * jnp.sum(jnp.abs(constraint_jacobian(system, t, q)), axis=1)
     drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
     return jnp.abs(system.constraints(t, q)), size + drift
 
 
-@eqx.filter_jit
-def _motion(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, ...]:
-    """Rates of the constraints, the size of their terms, tangent directions, and the mass matrix with its units taken out."""
+_position_alone = compiled(_position)
+
+
+def _rates(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, Array]:
+    """Rates of the constraints, and the size of their terms."""
     steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
     G = jnp.abs(constraint_jacobian(system, t, q))
     noise = 64 * jnp.finfo(q.dtype).eps * jnp.sum(G, axis=1) * jnp.max(jnp.abs(q)) / dt
-    size = G @ jnp.abs(v) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+    return jnp.abs(constraint_rate(system, t, q, v)), G @ jnp.abs(v) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+
+
+def _unitless_mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Float[Array, "n n"]:
     M = mass_matrix(system, t, q, v, dt)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
-    return jnp.abs(constraint_rate(system, t, q, v)), size, split(system, t, q).basis, M / jnp.outer(unit, unit)
+    return M / jnp.outer(unit, unit)
 
 
 def _worst(values: Float[Array, " m"], size: Float[Array, " m"], dtype) -> int | None:
@@ -109,8 +128,7 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
         )
 
 
-def _check_basis(name: str, system: System, t: Scalar, q: Vector) -> None:
-    """A null space matrix or a chart given by the user must fit the constraints, or the motion would be silently wrong."""
+def _check_basis_shape(name: str, system: System, t: Scalar, q: Vector) -> None:
     if name == "chart":
         shape = jax.eval_shape(system.chart, jnp.zeros(chart_size(system, q), q.dtype), q, t, t).shape
         if shape != q.shape:
@@ -123,25 +141,29 @@ def _check_basis(name: str, system: System, t: Scalar, q: Vector) -> None:
                 f"null_space must return a matrix of shape {(q.size, freedom)} (coordinates less independent constraints), but returned "
                 f"{shape}; redundant constraints need mbd.find_rank(system, q0) before jit"
             )
-    numbers = known(jnp.stack(_basis(name, *jax.lax.stop_gradient((system, t, q)))))
-    if numbers is None:
+
+
+def _check_basis(name: str, numbers: Float[Array, "4"]) -> None:
+    """A null space matrix or a chart given by the user must fit the constraints, or the motion would be silently wrong."""
+    values = known(numbers)
+    if values is None:
         return
-    leaves, moved, size, length = numbers
-    tolerance = float(np.sqrt(jnp.finfo(q.dtype).eps))
+    leaves, moved, size, length = values
+    tolerance = float(np.sqrt(jnp.finfo(numbers.dtype).eps))
     if moved > tolerance * length:
         raise ModelError(f"chart(0, q) must be q, but moves it by {moved:.3g} (27)")
     if leaves > tolerance * size:
         raise ModelError(f"the columns of {name} leave the constraints at the rate {leaves:.3g}: G P must be zero (5)")
 
 
-@eqx.filter_jit
-def _basis(name: str, system: System, t: Scalar, q: Vector) -> tuple[Array, ...]:
+def _basis(name: str, system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, "4"]:
     """How far a null space matrix is off the null space, how far a chart moves at zero, and the sizes to compare with."""
-    P = null_space(system, t, q, "user" if name == "null_space" else "chart", split(system, t, q))
+    P = null_space(system, t, q, "user" if name == "null_space" else "chart", at)
     G = constraint_jacobian(system, t, q)
     zero = jnp.zeros(chart_size(system, q), q.dtype)
     moved = jnp.max(jnp.abs(system.chart(zero, q, t, t) - q)) if name == "chart" else jnp.zeros((), q.dtype)
-    return jnp.max(jnp.abs(G @ P), initial=0), moved, jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0), jnp.max(jnp.abs(q))
+    leaves, size = jnp.max(jnp.abs(G @ P), initial=0), jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0)
+    return jnp.stack([leaves, moved, size, jnp.max(jnp.abs(q))])
 
 
 def _check_shapes(system: System, q: Vector) -> None:

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .calculus import constraint_jacobian, momentum
 from .checks import as_coordinates, check_position, check_start, known, vector_like
+from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import AbstractFormulation, Multipliers
 from .kinetics import velocity
@@ -108,7 +109,7 @@ def simulate(
         if known(trajectory.successful) is None:
             message = "a step failed; call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why"
             return eqx.error_if(_poisoned(trajectory), ~trajectory.successful, message)
-        trajectory.check()
+        trajectory.check(system)
     return trajectory
 
 
@@ -119,7 +120,7 @@ def _poisoned(trajectory: Trajectory) -> Trajectory:
     return eqx.tree_at(motion, trajectory, tuple(factor * column for column in motion(trajectory)))
 
 
-@eqx.filter_jit
+@compiled
 def _run(system, start_at, table, scheme, formulation, newton, steps, stride) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps the record of the step that leaves it."""
     q0, v0, dt, t0 = start_at

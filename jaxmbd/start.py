@@ -1,6 +1,5 @@
 """Consistent starts: the rank of the constraints, projection onto the manifold, the first momentum."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +7,7 @@ from jaxtyping import Array, ArrayLike
 
 from .calculus import constraint_jacobian, constraint_rate, momentum
 from .checks import as_coordinates, known, vector_like
+from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import Multipliers, normal_correction
 from .newton import Newton
@@ -29,7 +29,7 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     return system if rank is None else system.with_rank(int(rank))
 
 
-_numerical_rank = eqx.filter_jit(numerical_rank)
+_numerical_rank = compiled(numerical_rank)
 
 
 def project(
@@ -54,13 +54,13 @@ def project(
     if outcome != Result.SUCCESS or far.any():
         values = np.abs(np.asarray(system.constraints(t, q)))
         raise ModelError(
-            f"project: the constraint manifold was not reached from this guess (worst constraint: number {values.argmax()}, "
+            f"project: the constraint manifold was not reached from this guess (worst constraint: {system.constraint_name(int(values.argmax()))}, "
             f"off by {values.max():.3g} at the guess); give a guess closer to it, or check that the constraints can be met"
         )
     return q1, v1
 
 
-@eqx.filter_jit
+@compiled
 def _approach(system: System, q: Vector, t: Scalar) -> Vector:
     """Near the manifold by damped least squares, which need no rank: away from it redundant constraints look independent."""
 
@@ -73,7 +73,7 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
     return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
 
 
-@eqx.filter_jit
+@compiled
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     at = split_coordinates(system, t, q)
     q, result = normal_correction(system, t, q, at, at.independent(constraint_jacobian(system, t, q)).T, newton)

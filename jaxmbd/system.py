@@ -137,6 +137,11 @@ class System(eqx.Module):
         """The user's null space matrix $P(q)$ (5)."""
         return _call(self.functions["null_space"], q, self.params, t)
 
+    def constraint_name(self, row: int) -> str:
+        """A constraint in words: its number, and the part of the mechanism that it belongs to, if parameters know it (`owners`)."""
+        owners = getattr(self.params, "owners", None)
+        return f"number {row}" if owners is None else f"number {row} (of {owners()[row]!r})"
+
     def with_params(self, params: PyTree) -> "System":
         """The same functions with other parameters."""
         return System(self.functions, jax.tree.map(_as_parameter, params), self.rank, self.closures)

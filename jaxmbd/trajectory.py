@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .errors import ModelError, Result, SimulationError
 from .schemes import AbstractScheme
+from .system import System
 
 
 class Status(eqx.Module):
@@ -91,8 +92,11 @@ class Trajectory(eqx.Module):
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
             )
 
-    def check(self) -> None:
-        """Raise `SimulationError` if a step failed, naming the step, the residual and the worst constraint."""
+    def check(self, system: System | None = None) -> None:
+        """Raise `SimulationError` if a step failed, naming the step, the residual and the worst constraint.
+
+        With the `system` of a mechanism, the joint or body of that constraint is named too.
+        """
         final, dts = jax.lax.stop_gradient((self.final, self.dt))
         solved = np.asarray(final.status.result == Result.SUCCESS)
         if solved.all():
@@ -101,13 +105,13 @@ class Trajectory(eqx.Module):
         state = jax.tree.map(lambda leaf: leaf[first], final)
         dt = np.broadcast_to(np.asarray(dts), solved.shape)[first]
         where = f"batch member {', '.join(map(str, first))} ({(~solved).sum()} of {solved.size} failed): " if first else ""
-        raise SimulationError(where + _describe_failure(state, float(dt)), self)
+        raise SimulationError(where + _describe_failure(state, float(dt), system), self)
 
 
 _COLUMNS = ("t", "q", "v", "p", "multipliers", "results", "newton_steps", "residuals", "incoming", "reaction", "stages")
 
 
-def _describe_failure(state: State, dt: float) -> str:
+def _describe_failure(state: State, dt: float, system: System | None) -> str:
     status, step = state.status, int(state.step)
     result = Result(int(status.result))
     text = (
@@ -115,5 +119,6 @@ def _describe_failure(state: State, dt: float) -> str:
         f"{float(status.residual):.3g}: {result.meaning}."
     )
     if int(status.worst) >= 0:
-        text += f" Worst constraint at the last iterate: number {int(status.worst)}, off by {float(status.violation):.3g}."
+        name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
+        text += f" Worst constraint at the last iterate: {name}, off by {float(status.violation):.3g}."
     return text + f" The {step} steps before it are in the trajectory of this error."

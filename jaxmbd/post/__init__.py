@@ -17,3 +17,12 @@ from .legendre import (
     multipliers as multipliers,
     reduced_momentum as reduced_momentum,
 )
+from .mechanisms import (
+    Wrench as Wrench,
+    angular_momentum as angular_momentum,
+    joint_coordinates as joint_coordinates,
+    joint_rates as joint_rates,
+    linear_momentum as linear_momentum,
+    poses as poses,
+    reactions as reactions,
+)

@@ -3,8 +3,7 @@
 import functools
 from collections.abc import Callable
 
-import equinox as eqx
-
+from ..compiling import compiled
 from ..errors import ModelError
 from ..system import System
 from ..trajectory import Trajectory
@@ -12,13 +11,13 @@ from ..trajectory import Trajectory
 
 def along_trajectory(function: Callable) -> Callable:
     """Compile a function of a system and a trajectory, in the dtype of the trajectory and with the rank it had."""
-    compiled = eqx.filter_jit(function)
+    fast = compiled(function)
 
     @functools.wraps(function)
     def call(system: System, trajectory: Trajectory, *args, **kwargs):
         if trajectory.q.ndim != 2:
             raise ModelError(f"{function.__name__} takes one trajectory; for a batch use jax.vmap")
         system = system.with_rank(trajectory.rank).astype(trajectory.q.dtype)
-        return compiled(system, trajectory, *args, **kwargs)
+        return fast(system, trajectory, *args, **kwargs)
 
     return call

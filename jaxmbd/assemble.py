@@ -1,0 +1,134 @@
+"""From a mechanism to a system: placement, spanning tree, stacking, closing of loops, rank."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from . import assembly
+from .assembly import Assembly
+from .bodies import Ground, PlanarBody
+from .errors import ModelError
+from .groups import Rows
+from .loads import Gravity
+from .parts import GROUND, Joint, Parts
+from .placement import Branches, Coordinates, Poses, as_frame, close, joint_frames, joint_gaps, reference_poses, set_coordinates
+from .stacking import order_bodies, stack_mechanism
+from .start import find_rank
+from .system import System, Vector
+from .tree import Edge, spanning_tree
+
+
+def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+    """The system of a mechanism, and the coordinates of its assembled position.
+
+    **Arguments**
+
+    - `placement`: by name, poses of bodies and coordinates of joints. A pose is a `Frame`, a position, or a pair of a position and a
+      rotation (an angle about $z$, a rotation vector (3,), a quaternion (4,) with the scalar first, or a matrix (3, 3)). Poses define the
+      reference position, in which joints told by a point in space sit; bodies without a pose are placed by joints told on
+      points of bodies, or else at the origin. Joints are then moved to the coordinates given for them, and loops closed again.
+    - `solve`: take poses as a rough guess, from which a position is sought in which all joints meet. Which of several positions is found
+      depends on the guess.
+
+    Inside `jit` numbers are hidden: joints are not checked, loops not closed, and redundant constraints not found.
+    """
+    poses, wanted = _read(mechanism, placement or {})
+    poses = reference_poses(mechanism, poses)
+    frames = {name: joint_frames(joint, poses) for name, joint in mechanism.joints.items() if isinstance(joint, Joint)}
+    names = order_bodies(mechanism.bodies)
+    branches = find_branches(mechanism, names)
+    model = stack_mechanism(mechanism, names, frames, poses, branches)
+    if wanted:
+        poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
+    rows = _meet(model, jnp.stack([poses[name].rows for name in names]), wanted, solve or bool(wanted))
+    return _finish(model, rows, wanted, mechanism)
+
+
+def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
+    """The spanning tree, with the names of its joints. Joints between bodies in the plane and in space close loops."""
+    place = {name: index for index, name in enumerate(names)}
+    joints = {name: joint for name, joint in mechanism.joints.items() if isinstance(joint, Joint)}
+
+    def carries(joint: Joint) -> bool:
+        kinds = {type(mechanism.bodies[name]) for name in (joint.a, joint.b)} - {Ground}
+        return joint.kind.moves and (PlanarBody not in kinds or len(kinds) == 1)
+
+    edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in joints.values()]
+    grounded = [place[name] for name, body in mechanism.bodies.items() if isinstance(body, Ground)]
+    known = list(joints)
+    return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
+
+
+def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
+    """Poses of bodies and coordinates of joints."""
+    poses, wanted = {}, {}
+    for name, value in placement.items():
+        if name in mechanism.bodies:
+            if name == GROUND:
+                raise ModelError("the ground cannot be placed")
+            poses[name] = as_frame(value, name)
+        elif isinstance(mechanism.joints.get(name), Joint):
+            wanted[name] = jnp.atleast_1d(jnp.asarray(value, float))
+            known = mechanism.joints[name].kind.coordinates
+            if wanted[name].shape != (len(known),):
+                raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
+        else:
+            parts = ", ".join([*mechanism.bodies, *mechanism.joints])
+            raise ModelError(f"placement names {name!r}, which is neither a body nor a joint with coordinates; there are {parts}")
+    return poses, wanted
+
+
+def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
+    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
+    exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
+    gaps = joint_gaps(model, exact)
+    if not gaps:
+        return exact
+    eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
+    worst = max(gaps, key=lambda name: gaps[name])
+    if gaps[worst] > np.sqrt(eps) * size and not solve:
+        raise ModelError(
+            f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
+            "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
+        )
+    if gaps[worst] <= 64 * eps * size:
+        return exact
+    closed = close(model, exact, wanted)
+    left = joint_gaps(model, closed)
+    worst = max(left, key=lambda name: left[name])
+    if not left[worst] <= np.sqrt(eps) * size:
+        raise ModelError(
+            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
+            "a placement closer to the wanted one, or check that the mechanism can be closed"
+        )
+    return closed
+
+
+def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) -> tuple[System, Vector]:
+    """Gauges and gears set to the assembled position, and the rank found there."""
+    gauges = _initial_gauges(model, model.readings(rows), wanted)
+    offsets = [gauges[gear.second] - gear.ratio * gauges[gear.first] for gear in model.gears]
+    model = eqx.tree_at(lambda m: [gear.offset for gear in m.gears], model, offsets) if offsets else model
+    powered = any(load.has_power for load in mechanism.loads if not isinstance(load, Gravity))
+    system = System.from_functions(
+        kinetic=assembly.kinetic,
+        potential=assembly.potential,
+        constraints=assembly.constraints,
+        forces=assembly.forces if powered else None,
+        chart=assembly.chart,
+        closures=model.closures,
+        params=model,
+    )
+    q0 = model.coordinates(rows, gauges)
+    return find_rank(system, q0), q0
+
+
+def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:
+    """Readings, with the turns of coordinates that were asked for."""
+    turns = [wanted[g.name][g.coordinate] if g.name in wanted and g.angular else readings[i] for i, g in enumerate(model.gauges)]
+    return readings + 2 * np.pi * jnp.round((jnp.stack(turns) - readings) / (2 * np.pi)) if turns else readings

@@ -1,0 +1,218 @@
+r"""A mechanism in numbers: all bodies, joints and loads stacked by kind, as a pytree whose leaves are the parameters of a system.
+
+Coordinates are those of all bodies, kind by kind, and then the gauges: joint coordinates that count all turns (coordinate augmentation),
+kept for joints on which a load or a gear acts. Constraints are, in this order, the internal ones, those of the joints and gauges in
+the spanning tree, and those that close loops. The chart moves every body by the product of the motions on its path from the ground.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .bodies import AbstractBody
+from .frame import Motion
+from .groups import Indices, JointGroup, JointLoadGroup, LoadGroup, Rows, total
+from .system import Vector
+
+
+class Gauge(eqx.Module):
+    """Where a gauge reads: a coordinate of a joint of a group; `increment` is its place in the chart's increments."""
+
+    name: str = eqx.field(static=True)
+    group: int = eqx.field(static=True)
+    element: int = eqx.field(static=True)
+    coordinate: int = eqx.field(static=True)
+    angular: bool = eqx.field(static=True)
+    increment: int = eqx.field(static=True)
+
+
+class GearRow(eqx.Module):
+    """A fixed ratio between two gauges: the change of the second is `ratio` times that of the first, counted from `offset`."""
+
+    ratio: Any
+    offset: Any
+    first: int = eqx.field(static=True)
+    second: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+
+
+class Assembly(eqx.Module):
+    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree."""
+
+    inertia: Float[Array, "bodies 4 4"] | Float[np.ndarray, "bodies 4 4"]
+    gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
+    tree: tuple[JointGroup, ...]
+    closing: tuple[JointGroup, ...]
+    gears: tuple[GearRow, ...]
+    loads: tuple[LoadGroup, ...]
+    joint_loads: tuple[JointLoadGroup, ...]
+    gauges: tuple[Gauge, ...]
+    kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    parents: Indices = eqx.field(static=True)
+
+    @property
+    def joints(self) -> tuple[JointGroup, ...]:
+        """All groups of joints, those of the tree first."""
+        return self.tree + self.closing
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return sum(kind.size * count for kind, count in self.kinds) + len(self.gauges)
+
+    @property
+    def increments(self) -> int:
+        """Number of increments of the chart."""
+        extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
+        return sum(group.count * len(group.columns) for group in self.tree) + extra
+
+    @property
+    def closures(self) -> int:
+        """Number of constraints that the chart does not fulfil."""
+        extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
+        return sum(group.count * len(group.rows) for group in self.closing) + extra + len(self.gears)
+
+    def parts(self, q: Vector) -> tuple[list[tuple[type[AbstractBody], Float[Array, "count k"]]], Float[Array, " g"]]:
+        """Coordinates kind by kind, and the gauges."""
+        blocks, begin = [], 0
+        for kind, count in self.kinds:
+            end = begin + kind.size * count
+            blocks.append((kind, q[begin:end].reshape(count, kind.size)))
+            begin = end
+        return blocks, q[begin:]
+
+    def frames(self, q: Vector) -> Rows:
+        """The rows of the frames of all bodies, an affine function of the coordinates."""
+        return jnp.concatenate([jax.vmap(kind.lift)(block) for kind, block in self.parts(q)[0]])
+
+    def coordinates(self, rows: Rows, gauges: Float[Array, " g"]) -> Vector:
+        """The coordinates of frames that the bodies can take."""
+        blocks, begin = [], 0
+        for kind, count in self.kinds:
+            blocks.append(jax.vmap(kind.lower)(rows[begin : begin + count]).ravel())
+            begin += count
+        return jnp.concatenate([*blocks, gauges])
+
+    def joint_rows(self) -> list[tuple[JointGroup, range]]:
+        """Where the constraints of each group of joints stand among all."""
+        begin = sum(kind.internal * count for kind, count in self.kinds)
+        gauges = sum(gauge.group < len(self.tree) for gauge in self.gauges)
+        places = []
+        for index, group in enumerate(self.joints):
+            begin += gauges if index == len(self.tree) else 0
+            places.append((group, range(begin, begin + group.count * len(group.rows))))
+            begin = places[-1][1].stop
+        return places
+
+    def owners(self) -> list[str]:
+        """The name of the body, joint or gear that each constraint belongs to."""
+        kinds = [kind for kind, count in self.kinds for _ in range(count)]
+        internal = [name for name, kind in zip(self.bodies, kinds, strict=True) for _ in range(kind.internal)]
+        tree, closing = ([name for group in groups for name in group.names for _ in group.rows] for groups in (self.tree, self.closing))
+        on_tree, on_closing = ([g.name for g in self.gauges if (g.group < len(self.tree)) == first] for first in (True, False))
+        return [*internal, *tree, *on_tree, *closing, *on_closing, *(gear.name for gear in self.gears)]
+
+    def readings(self, bodies: Rows) -> Float[Array, " g"]:
+        """What the gauges would show by the frames alone, angles within half a turn."""
+        if not self.gauges:
+            return jnp.zeros(0, bodies.dtype)
+        read = {index: self.joints[index].coordinates(bodies) for index in {gauge.group for gauge in self.gauges}}
+        return jnp.stack([read[gauge.group][gauge.element, gauge.coordinate] for gauge in self.gauges])
+
+
+@jax.jit
+def kinetic(t: Array, q: Vector, v: Vector, model: Assembly) -> Array:
+    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies."""
+    rates = jax.jvp(model.frames, (q,), (v,))[1]
+    return 0.5 * jnp.sum(model.inertia * jnp.einsum("nai,nbi->nab", rates, rates))
+
+
+@jax.jit
+def potential(t: Array, q: Vector, model: Assembly) -> Array:
+    """Gravity and all loads that have a potential."""
+    bodies, gauges = model.frames(q), model.parts(q)[1]
+    weight = jnp.einsum("na,nai,i->", model.inertia[:, 0], bodies, model.gravity)
+    springs = total(model.loads, lambda group: group.potential(t, bodies), q)
+    return total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs - weight
+
+
+@jax.jit
+def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
+    """Generalised forces: the derivative of virtual power by virtual velocities."""
+    motion = lambda w: (jax.jvp(model.frames, (q,), (w,))[1], model.parts(w)[1])
+    (bodies, gauges), (rates, gauge_rates) = (model.frames(q), model.parts(q)[1]), motion(v)
+
+    def power(w):
+        virtual, gauge_virtual = motion(w)
+        on_bodies = total(model.loads, lambda group: group.power(t, bodies, rates, virtual), q)
+        return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
+
+    return jax.grad(power)(jnp.zeros_like(q))
+
+
+@jax.jit
+def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
+    """Internal constraints, joints and gauges of the tree, and then all that closes loops."""
+    bodies, (blocks, gauges) = model.frames(q), model.parts(q)
+    internal = [jax.vmap(kind.constraint)(block).ravel() for kind, block in blocks if kind.internal]
+    measured = _gauge_rows(model, bodies, gauges)
+    in_tree = sum(gauge.group < len(model.tree) for gauge in model.gauges)
+    ratios = [(gauges[gear.second] - gear.ratio * gauges[gear.first] - gear.offset)[None] for gear in model.gears]
+    tree, closing = ([group.constraints(bodies) for group in groups] for groups in (model.tree, model.closing))
+    return jnp.concatenate([*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], *ratios])
+
+
+def _gauge_rows(model: Assembly, bodies: Rows, gauges: Float[Array, " g"]) -> Float[Array, " g"]:
+    """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
+    angular = np.array([gauge.angular for gauge in model.gauges], bool)
+    off = gauges - model.readings(bodies)
+    return jnp.where(angular, jnp.sin(off), off)
+
+
+@jax.jit
+def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
+    r"""The nodal reparametrisation of the tree: body $i$ moves by $M_1(u_1) \cdots M_i(u_i)$, the motions on its path (93)."""
+    bodies, gauges = model.frames(q), model.parts(q)[1]
+    moved = _carry(model, _branch_motions(model, u, bodies), bodies)
+    places = np.array([gauge.increment for gauge in model.gauges], int)
+    return model.coordinates(moved, gauges + u[places])
+
+
+def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:
+    """The motion of every body relative to the one that it hangs on; none for bodies that rest."""
+    count, begin = len(model.bodies), 0
+    rotation = jnp.broadcast_to(jnp.eye(3, dtype=u.dtype), (count, 3, 3))
+    shift = jnp.zeros((count, 3), u.dtype)
+    for group in model.tree:
+        end = begin + group.count * len(group.columns)
+        motions = group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies)
+        children, begin = np.asarray(group.children), end
+        rotation, shift = rotation.at[children].set(motions.rotation), shift.at[children].set(motions.shift)
+    return Motion(rotation, shift)
+
+
+def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
+    """Compose the motions along the tree by pointer jumping, in as many rounds as the depth has binary digits."""
+    ancestors = _ancestors(model.parents)
+    compose = jax.vmap(lambda outer, inner: outer @ inner)
+
+    def jump(motions, ancestor):
+        return compose(jax.tree.map(lambda leaf: leaf[ancestor], motions), motions), None
+
+    motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
+    turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
+    return turned.at[:, 0].add(motions.shift)
+
+
+def _ancestors(parents: Indices) -> np.ndarray:
+    """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
+    current, rounds = np.asarray(parents), []
+    while not (rounds and np.array_equal(rounds[-1], current)):
+        rounds.append(current)
+        current = current[current]
+    return np.array(rounds[:-1])

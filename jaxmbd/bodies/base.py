@@ -1,0 +1,134 @@
+r"""What a body is: coordinates that lift linearly to a frame, internal constraints, and an inertia matrix.
+
+A material point with components $X$ lies at $x = \varphi + X_I d_I$ (54). With $\Theta_{00} = \int dm$, $\Theta_{0I} = \int X_I\,dm$ and
+$\Theta_{IJ} = \int X_I X_J\,dm$ the kinetic energy is $\frac12 \Theta_{ab}\,\dot r_a \cdot \dot r_b$, where
+$r = (\varphi, d_1, d_2, d_3)$ are the rows of the frame: one formula for every kind of body, whatever its coordinates. $\Theta_{IJ}$ is the
+Euler tensor (57), (58).
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..rotation import Vector3
+
+Rows = Float[Array, "4 3"]
+IDENTITY = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+
+
+class AbstractBody(eqx.Module):
+    """A kind of body. The functions of coordinates are of the class, the inertia of the instance."""
+
+    size: ClassVar[int]
+    internal: ClassVar[int]
+    oriented: ClassVar[bool] = True
+
+    @staticmethod
+    @abc.abstractmethod
+    def lift(q: Float[Array, " k"]) -> Rows:
+        r"""The rows $(\varphi, d_1, d_2, d_3)$ of the frame: an affine function of the coordinates."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def lower(rows: Rows) -> Float[Array, " k"]:
+        """The coordinates of a frame that such a body can take."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def constraint(q: Float[Array, " k"]) -> Float[Array, " internal"]:
+        """Internal constraints, independent of each other."""
+
+    @property
+    @abc.abstractmethod
+    def inertia_matrix(self) -> Float[Array, "4 4"]:
+        r"""$\Theta$."""
+
+    def check(self, name: str) -> None:
+        """Refuse impossible numbers, naming the body."""
+
+
+class Ground(AbstractBody):
+    """A body that does not move; every mechanism has one called `"ground"`."""
+
+    size: ClassVar[int] = 0
+    internal: ClassVar[int] = 0
+
+    @staticmethod
+    def lift(q: Float[Array, " 0"]) -> Rows:
+        return jnp.asarray(IDENTITY, q.dtype)
+
+    @staticmethod
+    def lower(rows: Rows) -> Float[Array, " 0"]:
+        return jnp.zeros(0, rows.dtype)
+
+    @staticmethod
+    def constraint(q: Float[Array, " 0"]) -> Float[Array, " 0"]:
+        return q
+
+    @property
+    def inertia_matrix(self) -> Float[np.ndarray, "4 4"]:
+        return np.zeros((4, 4))
+
+
+class Particle(AbstractBody):
+    """A mass point: three coordinates, no orientation."""
+
+    mass: Any
+
+    size: ClassVar[int] = 3
+    internal: ClassVar[int] = 0
+    oriented: ClassVar[bool] = False
+
+    def __init__(self, mass):
+        self.mass = number(mass)
+
+    @staticmethod
+    def lift(q: Vector3) -> Rows:
+        return jnp.concatenate([q[None], jnp.eye(3, dtype=q.dtype)])
+
+    @staticmethod
+    def lower(rows: Rows) -> Vector3:
+        return rows[0]
+
+    @staticmethod
+    def constraint(q: Vector3) -> Float[Array, " 0"]:
+        return q[:0]
+
+    @property
+    def inertia_matrix(self) -> Float[Array, "4 4"]:
+        return moments(self.mass, (0.0, 0.0, 0.0), np.zeros((3, 3)))
+
+    def check(self, name: str) -> None:
+        check_mass(name, self.mass)
+
+
+def number(value: Any) -> Any:
+    """A number or array as a parameter: what JAX traces stays as it is, the rest keeps all its digits in NumPy."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, float)
+
+
+def concrete(value: Any) -> np.ndarray | None:
+    """The numbers behind a parameter, or `None` inside a transformation that hides them."""
+    value = jax.lax.stop_gradient(value)
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def moments(mass: Any, first: Any, second: Any) -> Float[Array, "4 4"] | Float[np.ndarray, "4 4"]:
+    r"""$\Theta$ from mass, first moment and second moment."""
+    xp = jnp if any(isinstance(part, jax.Array) for part in (mass, first, second)) else np
+    mass, first, second = (xp.asarray(part) for part in (mass, first, second))
+    return xp.concatenate([xp.concatenate([mass[None], first])[None], xp.concatenate([first[:, None], second], axis=1)])
+
+
+def check_mass(name: str, mass: Any) -> None:
+    """Refuse masses that are not positive."""
+    from ..errors import ModelError
+
+    value = concrete(mass)
+    if value is not None and not (value.ndim == 0 and np.isfinite(value) and value > 0):
+        raise ModelError(f"body {name!r} has mass {value}; it must be a positive number")

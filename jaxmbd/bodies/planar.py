@@ -1,0 +1,76 @@
+"""Rigid bodies that move in the plane of the first two axes."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import ModelError
+from .base import AbstractBody, Rows, check_mass, concrete, moments, number
+
+
+class PlanarBody(AbstractBody):
+    r"""A rigid body in the plane $z = 0$: coordinates $(x, y)$ and one director $(c, s)$, one constraint.
+
+    The other director is the first turned by a right angle. Joints are those of space: of their constraints only those count that
+    the plane does not fulfil already, so that a revolute joint about $z$ has two and a prismatic one along an axis in the plane two.
+
+    `inertia` is the moment of inertia about the centre of mass, `com` its place in body axes.
+    """
+
+    mass: Any
+    inertia: Any
+    com: Any
+
+    size: ClassVar[int] = 4
+    internal: ClassVar[int] = 1
+
+    def __init__(self, mass, inertia, com=(0.0, 0.0)):
+        self.mass, self.inertia, self.com = number(mass), number(inertia), number(com)
+        if self.com.shape != (2,) or self.inertia.shape != ():
+            raise ModelError(
+                f"a planar body takes one moment of inertia and com (2,), not shapes {self.inertia.shape} and {self.com.shape}"
+            )
+
+    @staticmethod
+    def lift(q: Float[Array, "4"]) -> Rows:
+        x, y, c, s = q
+        zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+        return jnp.array([[x, y, zero], [c, s, zero], [-s, c, zero], [zero, zero, one]])
+
+    @staticmethod
+    def lower(rows: Rows) -> Float[Array, "4"]:
+        return rows[:2, :2].ravel()
+
+    @staticmethod
+    def constraint(q: Float[Array, "4"]) -> Float[Array, "1"]:
+        return 0.5 * (q[2:] @ q[2:] - 1)[None]
+
+    @property
+    def inertia_matrix(self) -> Float[Array, "4 4"]:
+        """Half of the moment of inertia falls on each director."""
+        com = np.array([[1.0, 0, 0], [0, 1.0, 0]]).T @ self.com
+        first = self.mass * com
+        return moments(self.mass, first, 0.5 * self.inertia * np.diag([1.0, 1.0, 0.0]) + first[:, None] * com)
+
+    def check(self, name: str) -> None:
+        check_mass(name, self.mass)
+        inertia = concrete(self.inertia)
+        if inertia is not None and not (np.isfinite(inertia) and inertia >= 0):
+            raise ModelError(f"body {name!r} has moment of inertia {inertia}; it must not be negative")
+
+    @classmethod
+    def rod(cls, mass, length) -> "PlanarBody":
+        """A homogeneous slender rod, its centre at the origin."""
+        return cls(mass, mass * length**2 / 12)
+
+    @classmethod
+    def plate(cls, mass, size) -> "PlanarBody":
+        """A homogeneous rectangle with edges along the body axes."""
+        return cls(mass, mass * (size[0] ** 2 + size[1] ** 2) / 12)
+
+    @classmethod
+    def disc(cls, mass, radius) -> "PlanarBody":
+        """A homogeneous disc."""
+        return cls(mass, mass * radius**2 / 2)

@@ -1,0 +1,138 @@
+"""Rigid bodies in twelve director coordinates (55), and the inertia of common shapes."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.spatial import ConvexHull
+
+from ..errors import ModelError
+from .base import AbstractBody, Rows, check_mass, concrete, moments, number
+
+
+class RigidBody(AbstractBody):
+    r"""A rigid body: coordinates $(\varphi, d_1, d_2, d_3)$, six constraints of orthonormal directors (56).
+
+    **Arguments**
+
+    - `mass`.
+    - `inertia`: the inertia tensor about the centre of mass in body axes, a full 3x3 matrix or three principal values.
+    - `com`: the centre of mass in body axes; the origin of the body is where its coordinates $\varphi$ are.
+
+    An inertia that no distribution of mass has (one that violates the triangle inequality) warns and runs.
+    """
+
+    mass: Any
+    inertia: Any
+    com: Any
+
+    size: ClassVar[int] = 12
+    internal: ClassVar[int] = 6
+
+    def __init__(self, mass, inertia, com=(0.0, 0.0, 0.0)):
+        inertia = number(inertia)
+        if inertia.shape == (3,):
+            inertia = inertia * np.eye(3) if isinstance(inertia, np.ndarray) else jnp.diag(inertia)
+        self.mass, self.inertia, self.com = number(mass), inertia, number(com)
+        if self.inertia.shape != (3, 3) or self.com.shape != (3,):
+            raise ModelError(f"inertia must have shape (3,) or (3, 3) and com (3,), not {self.inertia.shape} and {self.com.shape}")
+
+    @staticmethod
+    def lift(q: Float[Array, "12"]) -> Rows:
+        return q.reshape(4, 3)
+
+    @staticmethod
+    def lower(rows: Rows) -> Float[Array, "12"]:
+        return rows.ravel()
+
+    @staticmethod
+    def constraint(q: Float[Array, "12"]) -> Float[Array, "6"]:
+        directors = q[3:].reshape(3, 3)
+        strain = 0.5 * (directors @ directors.T - jnp.eye(3, dtype=q.dtype))
+        return jnp.concatenate([jnp.diagonal(strain), 2 * strain[jnp.array([0, 0, 1]), jnp.array([1, 2, 2])]])
+
+    @property
+    def inertia_matrix(self) -> Float[Array, "4 4"]:
+        xp = jnp if isinstance(self.inertia, jax.Array) else np
+        euler = 0.5 * xp.trace(self.inertia) * np.eye(3) - self.inertia
+        first = self.mass * self.com
+        return moments(self.mass, first, euler + first[:, None] * self.com)
+
+    def check(self, name: str) -> None:
+        check_mass(name, self.mass)
+        inertia = concrete(self.inertia)
+        if inertia is None:
+            return
+        if not np.isfinite(inertia).all() or not np.allclose(inertia, inertia.T, rtol=1e-6, atol=0):
+            raise ModelError(f"body {name!r} has an inertia tensor that is not symmetric and finite")
+        principal = np.linalg.eigvalsh(inertia)
+        if principal[0] < 0:
+            raise ModelError(f"body {name!r} has negative moments of inertia {principal}")
+        if principal.sum() / 2 - principal[2] < -1e-6 * principal[2]:
+            warnings.warn(
+                f"body {name!r}: principal moments {principal} violate the triangle inequality; no distribution of mass has them",
+                stacklevel=2,
+            )
+
+    @classmethod
+    def from_euler_tensor(cls, mass, euler, com=(0.0, 0.0, 0.0)) -> "RigidBody":
+        r"""From the second moment of mass $E = \int (X - c)(X - c)^T dm$ about the centre of mass, $J = \mathrm{tr}(E) I - E$ (57)."""
+        euler = number(euler)
+        xp = jnp if isinstance(euler, jax.Array) else np
+        return cls(mass, xp.trace(euler) * np.eye(3) - euler, com)
+
+    @classmethod
+    def box(cls, mass, size: Sequence) -> "RigidBody":
+        """A homogeneous box with edges along the body axes."""
+        return cls._principal(mass, [edge**2 / 12 for edge in size])
+
+    @classmethod
+    def sphere(cls, mass, radius) -> "RigidBody":
+        """A homogeneous ball."""
+        return cls._principal(mass, [radius**2 / 5] * 3)
+
+    @classmethod
+    def cylinder(cls, mass, radius, length) -> "RigidBody":
+        """A homogeneous cylinder along the third body axis."""
+        return cls._principal(mass, [radius**2 / 4, radius**2 / 4, length**2 / 12])
+
+    @classmethod
+    def rod(cls, mass, length) -> "RigidBody":
+        """A slender rod along the third body axis: no inertia about it, so that joints must determine that rotation."""
+        return cls._principal(mass, [0.0, 0.0, length**2 / 12])
+
+    @classmethod
+    def tetrahedron(cls, vertices: Any, density) -> "RigidBody":
+        """A homogeneous tetrahedron with these vertices (4, 3) in body axes."""
+        return cls._solid(jnp.asarray(vertices)[None], density)
+
+    @classmethod
+    def from_vertices(cls, vertices: Any, density) -> "RigidBody":
+        """The homogeneous convex hull of points (k, 3) in body axes; differentiable by points that stay its corners."""
+        vertices = jnp.asarray(vertices)
+        points = concrete(vertices)
+        if points is None:
+            raise ModelError("from_vertices finds the hull of points from their numbers: call it outside jit and vmap")
+        corners = vertices[ConvexHull(points).simplices]
+        centre = jnp.broadcast_to(vertices.mean(axis=0), (len(corners), 1, 3))
+        return cls._solid(jnp.concatenate([centre, corners], axis=1), density)
+
+    @classmethod
+    def _principal(cls, mass, second: Sequence) -> "RigidBody":
+        """From the principal values of the Euler tensor for unit mass."""
+        traced = any(isinstance(value, jax.Array) for value in (mass, *second))
+        return cls.from_euler_tensor(mass, mass * (jnp.diag(jnp.stack(second)) if traced else np.diag(second)))
+
+    @classmethod
+    def _solid(cls, tetrahedra: Float[Array, "t 4 3"], density) -> "RigidBody":
+        r"""A union of tetrahedra: $\int x x^T dV = \frac{V}{20}(\sum_i v_i v_i^T + \sum_i v_i \sum_j v_j^T)$ for each."""
+        volumes = jnp.abs(jnp.linalg.det(tetrahedra[:, 1:] - tetrahedra[:, :1])) / 6
+        masses, total = density * volumes, tetrahedra.sum(axis=1)
+        mass = masses.sum()
+        com = masses @ total / (4 * mass)
+        second = jnp.einsum("t,tia,tib->ab", masses, tetrahedra, tetrahedra) + jnp.einsum("t,ta,tb->ab", masses, total, total)
+        return cls.from_euler_tensor(mass, second / 20 - mass * jnp.outer(com, com), com)

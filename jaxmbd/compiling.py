@@ -1,0 +1,29 @@
+"""How the library compiles: one place for the options of each backend."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+# XLA's newer code generator for CPU takes almost twice as long over the many small operations of a step, and its code is not faster.
+OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
+
+
+def compiled(function: Callable) -> Callable:
+    """`eqx.filter_jit` with the options of the backend; inside another transformation the outermost `jit` decides on them."""
+    plain = eqx.filter_jit(function)
+    for_backend = {name: eqx.filter_jit(function, compiler_options=options) for name, options in OPTIONS.items()}
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return (plain if _traced((args, kwargs)) else for_backend.get(jax.default_backend(), plain))(*args, **kwargs)
+
+    return call
+
+
+def _traced(arguments: Any) -> bool:
+    """Whether a transformation is under way: in the arguments, or around the call."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in [*jax.tree.leaves(arguments), jnp.zeros(())])

@@ -1,0 +1,97 @@
+r"""Frames and rigid motions: what joints and loads see of bodies.
+
+A frame is four vectors, a point and three directors (54), (55). Only on the constraint manifold are the directors orthonormal, so that
+nothing here relies on it: frames transform linearly.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from . import rotation
+from .rotation import Matrix3, Vector3
+
+
+class Frame(eqx.Module):
+    """A point `origin` in space and directors, the columns of `rotation`."""
+
+    origin: Vector3
+    rotation: Matrix3
+
+    @classmethod
+    def from_rows(cls, rows: Float[Array, "4 3"]) -> "Frame":
+        """From the point and the three directors as rows."""
+        return cls(rows[0], rows[1:].T)
+
+    @property
+    def rows(self) -> Float[Array, "4 3"]:
+        """The point and the three directors as rows."""
+        return jnp.concatenate([self.origin[None], self.rotation.T])
+
+    @property
+    def x(self) -> Vector3:
+        """First director."""
+        return self.rotation[:, 0]
+
+    @property
+    def y(self) -> Vector3:
+        """Second director."""
+        return self.rotation[:, 1]
+
+    @property
+    def z(self) -> Vector3:
+        """Third director, the axis of a joint that has one."""
+        return self.rotation[:, 2]
+
+    def point(self, local: Vector3) -> Vector3:
+        """The point with these components in the frame."""
+        return self.origin + self.rotation @ local
+
+    def __matmul__(self, local: "Frame") -> "Frame":
+        """A frame given by its components in this one."""
+        return Frame(self.point(local.origin), self.rotation @ local.rotation)
+
+    def inverse(self) -> "Frame":
+        """The fixed frame as seen from this one, which must be orthonormal."""
+        return Frame(-self.rotation.T @ self.origin, self.rotation.T)
+
+
+def identity(dtype=float) -> Frame:
+    """The frame fixed in space."""
+    return Frame(jnp.zeros(3, dtype), jnp.eye(3, dtype=dtype))
+
+
+class Motion(eqx.Module):
+    r"""A rigid motion of space, $x \mapsto A x + b$."""
+
+    rotation: Matrix3
+    shift: Vector3
+
+    @classmethod
+    def turn(cls, theta: Vector3, centre: Vector3) -> "Motion":
+        """Rotation by a rotation vector about a point."""
+        A = rotation.exp(theta)
+        return cls(A, centre - A @ centre)
+
+    @classmethod
+    def move(cls, shift: Vector3) -> "Motion":
+        """Translation."""
+        return cls(jnp.eye(3, dtype=shift.dtype), shift)
+
+    def __matmul__(self, earlier: "Motion") -> "Motion":
+        """The motion that follows an earlier one."""
+        return Motion(self.rotation @ earlier.rotation, self.rotation @ earlier.shift + self.shift)
+
+    def inverse(self) -> "Motion":
+        """The motion back."""
+        return Motion(self.rotation.T, -self.rotation.T @ self.shift)
+
+    def __call__(self, frame: Frame) -> Frame:
+        """A frame carried along."""
+        return Frame(self.rotation @ frame.origin + self.shift, self.rotation @ frame.rotation)
+
+
+def twist(frame: Frame, rate: Frame) -> tuple[Vector3, Vector3]:
+    r"""Velocity of the origin and angular velocity of a frame that changes at `rate`: $\omega = \frac12 \sum_I d_I \times \dot d_I$."""
+    return rate.origin, 0.5 * jnp.sum(jax.vmap(jnp.cross, 1)(frame.rotation, rate.rotation), axis=0)

@@ -1,0 +1,110 @@
+"""Mechanisms of the literature, ready to be assembled: for examples, tests and first steps.
+
+Each function returns a `Mechanism` and the placement of its bodies.
+"""
+
+import numpy as np
+
+from .bodies import PlanarBody, RigidBody
+from .joints import Fixed, Prismatic, Revolute, Spherical
+from .loads import Gravity
+from .mechanism import Mechanism
+from .parts import GROUND, Joint
+
+Placement = dict[str, tuple]
+DOWN = (0.0, 0.0, -9.81)
+
+
+def chain(links: int, axes=((1.0, 0.0, 0.0),), size=(0.1, 0.1, 1.0), mass=1.0, gravity=DOWN) -> tuple[Mechanism, Placement]:
+    """Boxes hanging from each other along their third edge; the hinges take the axes in turn, `None` makes them ball joints."""
+    names = [f"link {i}" for i in range(links)]
+    length = size[2]
+    joints = {}
+    for i, (upper, lower) in enumerate(zip([GROUND, *names], names, strict=False)):
+        axis = axes[i % len(axes)]
+        kind = Spherical() if axis is None else Revolute(axis)
+        joints[f"joint {i}"] = Joint(kind, upper, lower, at=(0.0, 0.0, -length * i))
+    bodies = {name: RigidBody.box(mass, size) for name in names}
+    placement = {name: ((0.0, 0.0, -length * (i + 0.5)), np.eye(3)) for i, name in enumerate(names)}
+    return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
+def heavy_top(mass=1.0, length=1.0, inertia=(1.0, 1.0, 0.5), gravity=DOWN) -> tuple[Mechanism, Placement]:
+    """A symmetric body on a ball joint, its centre of mass at `length` along its third axis; principal moments about that centre."""
+    top = RigidBody(mass, inertia, com=(0.0, 0.0, length))
+    tip = Joint(Spherical(), GROUND, "top", at=(0.0, 0.0, 0.0))
+    return Mechanism({"top": top}, {"tip": tip}, [Gravity(gravity)]), {"top": ((0.0, 0.0, 0.0), np.eye(3))}
+
+
+def four_bar(lengths=(1.0, 2.5, 2.0, 2.2), planar: bool = False, turn=None, gravity=(0.0, -9.81, 0.0)) -> tuple[Mechanism, Placement]:
+    """Crank, coupler and rocker on two fixed hinges, in the plane $z = 0$ with the crank along the base.
+
+    `lengths` are those of crank, coupler, rocker and base. Of spatial bodies, its four revolute joints have three constraints too many;
+    `turn` is a rotation matrix by which that mechanism is tilted as a whole. `planar` builds it of planar bodies.
+    """
+    turn = np.eye(3) if turn is None else np.asarray(turn)
+    crank, coupler, rocker, base = lengths
+    tip = np.array([crank, 0.0, 0.0])
+    distance = base - crank
+    x = (coupler**2 - rocker**2 + distance**2) / (2 * distance)
+    knee = tip + np.array([x, np.sqrt(coupler**2 - x**2), 0.0])
+    hinges = [np.zeros(3), tip, knee, np.array([base, 0.0, 0.0])]
+    names = ["crank", "coupler", "rocker"]
+    axis = turn @ np.array([0.0, 0.0, 1.0])
+    bodies, placement = {}, {}
+    for name, length, start, end in zip(names, lengths, hinges, hinges[1:], strict=False):
+        along = end - start
+        angle = float(np.arctan2(along[1], along[0]))
+        R = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
+        bodies[name] = PlanarBody.rod(length, length) if planar else RigidBody.box(length, (length, 0.1, 0.05))
+        placement[name] = (turn @ (start + end) / 2, turn @ R)
+    ends = [GROUND, *names, GROUND]
+    joints = {
+        f"hinge {i + 1}": Joint(Revolute(axis), a, b, at=turn @ point)
+        for i, (a, b, point) in enumerate(zip(ends, ends[1:], hinges, strict=False))
+    }
+    return Mechanism(bodies, joints, [Gravity(turn @ np.asarray(gravity))]), placement
+
+
+def slider_crank(crank=1.0, rod=2.0, masses=(1.0, 2.0, 1.5), planar: bool = True, gravity=(0.0, -9.81, 0.0)) -> tuple[Mechanism, Placement]:
+    """A crank that drives a slider along the first axis through a connecting rod, stretched out in the placement."""
+    make = PlanarBody.rod if planar else lambda mass, length: RigidBody.box(mass, (length, 0.1, 0.05))
+    slider = PlanarBody.plate(masses[2], (0.4, 0.2)) if planar else RigidBody.box(masses[2], (0.4, 0.2, 0.2))
+    bodies = {"crank": make(masses[0], crank), "rod": make(masses[1], rod), "slider": slider}
+    z = (0.0, 0.0, 1.0)
+    joints = {
+        "bearing": Joint(Revolute(z), GROUND, "crank", at=(0.0, 0.0, 0.0)),
+        "crank pin": Joint(Revolute(z), "crank", "rod", at=(crank, 0.0, 0.0)),
+        "wrist pin": Joint(Revolute(z), "rod", "slider", at=(crank + rod, 0.0, 0.0)),
+        "guide": Joint(Prismatic((1.0, 0.0, 0.0)), GROUND, "slider", at=(crank + rod, 0.0, 0.0)),
+    }
+    centres = {"crank": crank / 2, "rod": crank + rod / 2, "slider": crank + rod}
+    return Mechanism(bodies, joints, [Gravity(gravity)]), {name: ((x, 0.0, 0.0), np.eye(3)) for name, x in centres.items()}
+
+
+def six_body_linkage(length=0.1, angle=0.16 * np.pi, density=1000.0, gravity=DOWN) -> tuple[Mechanism, Placement]:
+    r"""Six tetrahedra hinged to a ring along the edges of a cube (97)-(104): of 72 constraints on 72 coordinates one is redundant.
+
+    Body $\alpha$ reaches from hinge $\alpha$ to hinge $\alpha + 1$, each an edge of length $l \tan\gamma$ along an edge of the cube.
+    """
+    corners = length * np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [1, 1, -1], [1, 0, -1], [0, 0, -1]], float)
+    axes = np.array([[1, 0, 0], [0, 0, -1], [0, -1, 0], [-1, 0, 0], [0, 0, 1], [0, 1, 0]], float)
+    edge = length * np.tan(angle)
+    bodies, placement = {}, {}
+    for i in range(6):
+        k = (i + 1) % 6
+        vertices = np.array([corners[i], corners[i] + edge * axes[i], corners[k], corners[k] + edge * axes[k]])
+        bodies[f"body {i}"], placement[f"body {i}"] = _principal_tetrahedron(vertices, density)
+    joints = {"base": Joint(Fixed(), GROUND, "body 0", at=placement["body 0"][0])}
+    for i in range(1, 7):
+        kind = Revolute(axes[i % 6])
+        joints[f"hinge {i}"] = Joint(kind, f"body {i - 1}", f"body {i % 6}", at=corners[i % 6])
+    return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
+def _principal_tetrahedron(vertices: np.ndarray, density: float) -> tuple[RigidBody, tuple]:
+    """A tetrahedron with its frame at the centre of mass along its principal axes, and the pose of that frame."""
+    solid = RigidBody.tetrahedron(vertices, density)
+    moments, axes = np.linalg.eigh(np.asarray(solid.inertia))
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    return RigidBody(float(solid.mass), moments), (np.asarray(solid.com), axes)

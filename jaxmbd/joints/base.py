@@ -1,0 +1,115 @@
+"""What a joint is: a constraint on two frames and the relative motion that it leaves."""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import rotation
+from ..errors import ModelError
+from ..frame import Frame, Motion, identity
+from ..rotation import Matrix3
+
+
+class AbstractJoint(eqx.Module):
+    """A kind of joint between a frame `a` on its first body and a frame `b` on its second.
+
+    The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
+    from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set,
+    `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients` whether the directors
+    of either frame matter.
+    """
+
+    freedom: ClassVar[int]
+    coordinates: ClassVar[tuple[str, ...]] = ()
+    angular: ClassVar[tuple[bool, ...]] = ()
+    additive: ClassVar[bool] = True
+    orients: ClassVar[tuple[bool, bool]] = (True, True)
+
+    @abc.abstractmethod
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
+        """Zero for admissible positions; independent rows."""
+
+    def motion(self, u: Float[Array, " freedom"], a: Frame, b: Frame) -> Motion:
+        """The rigid motion of the second body by increments `u` while the first one rests; none at zero.
+
+        From frames that coincide, `u` are the joint's coordinates.
+        """
+        raise ModelError(f"{type(self).__name__} has no relative motion of its own")
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, " coordinates"]:
+        """The joint's coordinates, zero where the frames coincide; angles within half a turn."""
+        return jnp.zeros(0, a.origin.dtype)
+
+    def orientation(self) -> Matrix3:
+        """Directors of the joint's frame in the axes in which the joint was described."""
+        return jnp.eye(3)
+
+    def rest(self) -> Frame:
+        """The second frame as seen from the first where all coordinates are zero."""
+        return identity()
+
+    def settled(self, a: Frame, b: Frame) -> "AbstractJoint":
+        """The joint with what it takes from the position in which it was assembled."""
+        return self
+
+    def bare(self) -> "AbstractJoint":
+        """The joint without what only its orientation needed."""
+        return self
+
+    @property
+    def moves(self) -> bool:
+        """Whether a relative motion is known, so that the joint can be a branch of the spanning tree."""
+        return True
+
+
+class AbstractAxisJoint(AbstractJoint):
+    """A joint with an axis."""
+
+    axis: eqx.AbstractVar[Any]
+
+    def orientation(self) -> Matrix3:
+        return rotation.basis(self.axis)
+
+    def bare(self) -> "AbstractJoint":
+        return eqx.tree_at(lambda joint: joint.axis, self, None, is_leaf=lambda x: x is None)
+
+
+class Free(AbstractJoint):
+    """No joint: three translations, then three rotations about the second frame's own origin (61)."""
+
+    freedom: ClassVar[int] = 6
+    orients: ClassVar[tuple[bool, bool]] = (False, False)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, " 0"]:
+        return jnp.zeros(0, a.origin.dtype)
+
+    def motion(self, u: Float[Array, "6"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(u[:3]) @ Motion.turn(u[3:], b.origin)
+
+
+def angle_about(a: Frame, b: Frame) -> Array:
+    """The angle by which `b` is turned against `a` about their common third director."""
+    return jnp.arctan2(b.x @ a.y, b.x @ a.x)
+
+
+def axis_rows(a: Frame, b: Frame) -> Float[Array, "2"]:
+    """Zero where the third directors are parallel (88)."""
+    return jnp.array([a.z @ b.x, a.z @ b.y])
+
+
+def lock_rows(a: Frame, b: Frame) -> Float[Array, "3"]:
+    """Zero where all directors are parallel."""
+    return jnp.array([a.x @ b.y, a.y @ b.z, a.z @ b.x])
+
+
+def offset(a: Frame, b: Frame) -> Float[Array, "3"]:
+    """Components of the second origin along the directors of the first frame."""
+    return a.rotation.T @ (b.origin - a.origin)
+
+
+def turned(a: Frame, components: Float[Array, "3"]) -> Motion:
+    """Rotation about the origin of a frame by a rotation vector given in its directors."""
+    return Motion.turn(a.rotation @ components, a.origin)

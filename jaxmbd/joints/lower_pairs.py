@@ -1,0 +1,160 @@
+"""Lower kinematic pairs: revolute, prismatic, cylindrical, spherical, planar, screw, and the rigid connection."""
+
+import math
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import rotation
+from ..bodies.base import number
+from ..frame import Frame, Motion
+from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, lock_rows, offset, turned
+
+
+class Fixed(AbstractJoint):
+    """A rigid connection: six constraints."""
+
+    freedom: ClassVar[int] = 0
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "6"]:
+        return jnp.concatenate([b.origin - a.origin, lock_rows(a, b)])
+
+    def motion(self, u: Float[Array, " 0"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(jnp.zeros_like(a.origin))
+
+
+class Spherical(AbstractJoint):
+    """A ball joint (79): three constraints; its coordinates are the rotation vector in the first frame."""
+
+    freedom: ClassVar[int] = 3
+    coordinates: ClassVar[tuple[str, ...]] = ("rotation x", "rotation y", "rotation z")
+    angular: ClassVar[tuple[bool, ...]] = (True, True, True)
+    additive: ClassVar[bool] = False
+    orients: ClassVar[tuple[bool, bool]] = (False, False)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        return b.origin - a.origin
+
+    def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
+        return turned(a, u)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        return rotation.log(a.rotation.T @ b.rotation)
+
+
+class Revolute(AbstractAxisJoint):
+    """A hinge (88): five constraints; its coordinate is the angle about the axis."""
+
+    axis: Any
+
+    freedom: ClassVar[int] = 1
+    coordinates: ClassVar[tuple[str, ...]] = ("angle",)
+    angular: ClassVar[tuple[bool, ...]] = (True,)
+
+    def __init__(self, axis=(0.0, 0.0, 1.0)):
+        self.axis = number(axis)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
+        return jnp.concatenate([b.origin - a.origin, axis_rows(a, b)])
+
+    def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
+        return Motion.turn(u[0] * a.z, a.origin)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
+        return angle_about(a, b)[None]
+
+
+class Prismatic(AbstractAxisJoint):
+    """A slider: five constraints; its coordinate is the displacement along the axis."""
+
+    axis: Any
+
+    freedom: ClassVar[int] = 1
+    coordinates: ClassVar[tuple[str, ...]] = ("displacement",)
+    angular: ClassVar[tuple[bool, ...]] = (False,)
+
+    def __init__(self, axis=(0.0, 0.0, 1.0)):
+        self.axis = number(axis)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
+        return jnp.concatenate([offset(a, b)[:2], lock_rows(a, b)])
+
+    def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(u[0] * a.z)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
+        return offset(a, b)[2:]
+
+
+class Cylindrical(AbstractAxisJoint):
+    """Rotation about and displacement along one axis: four constraints."""
+
+    axis: Any
+
+    freedom: ClassVar[int] = 2
+    coordinates: ClassVar[tuple[str, ...]] = ("angle", "displacement")
+    angular: ClassVar[tuple[bool, ...]] = (True, False)
+
+    def __init__(self, axis=(0.0, 0.0, 1.0)):
+        self.axis = number(axis)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "4"]:
+        return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b)])
+
+    def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(u[1] * a.z) @ Motion.turn(u[0] * a.z, a.origin)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "2"]:
+        return jnp.stack([angle_about(a, b), offset(a, b)[2]])
+
+
+class Planar(AbstractAxisJoint):
+    """Motion in a plane, the axis being its normal: three constraints; coordinates are two displacements and the angle."""
+
+    axis: Any
+
+    freedom: ClassVar[int] = 3
+    coordinates: ClassVar[tuple[str, ...]] = ("displacement x", "displacement y", "angle")
+    angular: ClassVar[tuple[bool, ...]] = (False, False, True)
+
+    def __init__(self, axis=(0.0, 0.0, 1.0)):
+        self.axis = number(axis)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        return jnp.concatenate([offset(a, b)[2:], axis_rows(a, b)])
+
+    def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(u[0] * a.x + u[1] * a.y) @ Motion.turn(u[2] * a.z, b.origin)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        return jnp.append(offset(a, b)[:2], angle_about(a, b))
+
+
+class Screw(AbstractAxisJoint):
+    r"""A thread: five constraints; the second body advances by `pitch` in each turn. Its coordinate is the angle, all turns counted.
+
+    The angle follows from the displacement $s$, so that no turns need be counted: the frames are turned by $\alpha = 2\pi s/$`pitch` where
+    $\sin$ of the difference vanishes.
+    """
+
+    pitch: Any
+    axis: Any
+
+    freedom: ClassVar[int] = 1
+    coordinates: ClassVar[tuple[str, ...]] = ("angle",)
+    angular: ClassVar[tuple[bool, ...]] = (False,)
+
+    def __init__(self, pitch, axis=(0.0, 0.0, 1.0)):
+        self.pitch, self.axis = number(pitch), number(axis)
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
+        angle = self.coordinate(a, b)[0]
+        thread = jnp.cos(angle) * (b.x @ a.y) - jnp.sin(angle) * (b.x @ a.x)
+        return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b), thread[None]])
+
+    def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
+        return Motion.move(u[0] * self.pitch / (2 * math.pi) * a.z) @ Motion.turn(u[0] * a.z, a.origin)
+
+    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
+        return 2 * math.pi * offset(a, b)[2:] / self.pitch

@@ -1,0 +1,92 @@
+r"""What a load is: a potential of two frames, or the virtual power of a force on them.
+
+Virtual power $\mathcal P(w)$ is linear in virtual rates $w$ of the frames; the generalised forces are its derivative by $w$, whatever the
+coordinates of the bodies are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array
+
+from ..bodies.base import number
+from ..frame import Frame
+from ..rotation import Vector3
+
+
+class Gravity(eqx.Module):
+    """Uniform gravity on all bodies."""
+
+    acceleration: Any
+
+    def __init__(self, acceleration=(0.0, 0.0, -9.81)):
+        self.acceleration = number(acceleration)
+
+
+class AbstractLoad(eqx.Module):
+    """A load between the frames of a body `a` and a body `b`, given by name; the frames are those of the bodies themselves."""
+
+    a: eqx.AbstractVar[Any]
+    b: eqx.AbstractVar[Any]
+
+    def potential(self, t: Array, a: Frame, b: Frame) -> Array:
+        """Potential energy."""
+        return jnp.zeros_like(t)
+
+    def power(self, t: Array, at: tuple[Frame, Frame], rates: tuple[Frame, Frame], virtual: tuple[Frame, Frame]) -> Array:
+        """Virtual power of forces without a potential, linear in the virtual rates of both frames."""
+        return jnp.zeros_like(t)
+
+    @property
+    def has_power(self) -> bool:
+        """Whether there are forces without a potential."""
+        return True
+
+    def bare(self) -> "AbstractLoad":
+        """The load without names, so that loads of one kind can be stacked."""
+        return eqx.tree_at(lambda load: (load.a, load.b), self, (None, None))
+
+
+class AbstractJointLoad(eqx.Module):
+    """A load on a coordinate of a joint; angles count all turns. `index` says which, where a joint has several."""
+
+    joint: eqx.AbstractVar[Any]
+    index: eqx.AbstractVar[int]
+
+    def potential(self, t: Array, c: Array) -> Array:
+        """Potential energy at the coordinate `c`."""
+        return jnp.zeros_like(t)
+
+    def power(self, t: Array, c: Array, rate: Array, virtual: Array) -> Array:
+        """Virtual power of forces without a potential."""
+        return jnp.zeros_like(t)
+
+    @property
+    def has_power(self) -> bool:
+        """Whether there are forces without a potential."""
+        return True
+
+    def bare(self) -> "AbstractJointLoad":
+        """The load without names."""
+        return eqx.tree_at(lambda load: load.joint, self, None)
+
+
+def as_history(value: Any) -> Any:
+    """A function of time as a pytree, or a constant as a parameter."""
+    if isinstance(value, eqx.Module | Partial):
+        return value
+    return Partial(value) if callable(value) else number(value)
+
+
+def at_time(history: Any, t: Array) -> Array:
+    """The value of a function of time, or of a constant."""
+    return jnp.asarray(history(t) if isinstance(history, Callable) else history).astype(t.dtype)
+
+
+def length(vector: Vector3) -> Array:
+    """The norm, with derivative zero at zero."""
+    square = vector @ vector
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)

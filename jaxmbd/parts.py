@@ -1,0 +1,140 @@
+"""What a mechanism is made of: named bodies, joints between them, loads on them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+
+from .bodies import AbstractBody, Ground
+from .bodies.base import number
+from .errors import ModelError
+from .frame import Frame
+from .joints import AbstractJoint, UserJoint
+from .loads import AbstractJointLoad, AbstractLoad, Gravity
+
+GROUND = "ground"
+
+
+class Joint(eqx.Module):
+    """A joint of some kind between two bodies, given by name; `"ground"` is a body too.
+
+    Where it sits is told in one of two ways:
+
+    - `at`: a point in space in the reference position of the bodies; the joint's axes are given in space as well.
+    - `on_a`, `on_b`: a point in the axes of either body, or a `Frame` to turn the joint's axes too (default: the body's own frame). The
+      joint's coordinates are zero where both frames coincide.
+    """
+
+    kind: AbstractJoint
+    a: str
+    b: str
+    at: Any
+    on_a: Any
+    on_b: Any
+
+    def __init__(self, kind: AbstractJoint, a: str, b: str, at: Any = None, on_a: Any = None, on_b: Any = None):
+        if at is not None and (on_a is not None or on_b is not None):
+            raise ModelError(f"a joint between {a!r} and {b!r} sits either at a point in space, or on points of its bodies, not both")
+        self.kind = UserJoint(kind) if callable(kind) and not isinstance(kind, AbstractJoint) else kind
+        self.a, self.b = a, b
+        self.at, self.on_a, self.on_b = (_point(value) for value in (at, on_a, on_b))
+
+
+class Gear(eqx.Module):
+    """A fixed ratio between the coordinates of two joints: the second changes by `ratio` times the change of the first.
+
+    Between angles it is a gear (negative where they turn against each other), between an angle and a displacement a rack and pinion.
+    """
+
+    first: str
+    second: str
+    ratio: Any
+    indices: tuple[int, int] = eqx.field(static=True)
+
+    def __init__(self, first: str, second: str, ratio, indices: tuple[int, int] = (0, 0)):
+        self.first, self.second, self.ratio, self.indices = first, second, number(ratio), indices
+
+
+class Parts(eqx.Module):
+    """Bodies, joints and loads by name, checked."""
+
+    bodies: dict[str, AbstractBody]
+    joints: dict[str, Joint | Gear]
+    loads: tuple[Gravity | AbstractLoad | AbstractJointLoad, ...]
+
+    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
+        self.bodies, self.joints, self.loads = _by_name(bodies, "body"), _by_name(joints, "joint"), tuple(loads)
+        _check_types(self)
+        if GROUND in self.bodies:
+            raise ModelError(f"{GROUND!r} names the body that every mechanism has; give another name to yours")
+        self.bodies = self.bodies | {GROUND: Ground()}
+        _check_names(self)
+        for name, body in self.bodies.items():
+            body.check(name)
+
+
+def _by_name(parts: Mapping | Iterable, what: str) -> dict:
+    pairs = list(parts.items()) if isinstance(parts, Mapping) else list(parts)
+    named: dict = {}
+    for name, part in pairs:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"names are non-empty strings, but a {what} is called {name!r}")
+        if name in named:
+            raise ModelError(f"two parts are called {name!r}; names must be unique")
+        named[name] = part
+    return named
+
+
+def _check_types(parts: Parts) -> None:
+    for name, body in parts.bodies.items():
+        if not isinstance(body, AbstractBody):
+            raise ModelError(f"body {name!r} is a {type(body).__name__}, not a RigidBody, PlanarBody, Particle or Ground")
+    for name, joint in parts.joints.items():
+        if not isinstance(joint, Joint | Gear):
+            raise ModelError(f"joint {name!r} is a {type(joint).__name__}; write mbd.Joint(kind, first body, second body, at=point)")
+        if isinstance(joint, Joint) and not isinstance(joint.kind, AbstractJoint):
+            raise ModelError(f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute() nor a function")
+    for load in parts.loads:
+        if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
+            raise ModelError(f"{load!r} is not a load")
+
+
+def _check_names(parts: Parts) -> None:
+    """Every name must be known, and mean one thing."""
+    bodies, joints = parts.bodies, parts.joints
+    for name in bodies.keys() & joints.keys():
+        raise ModelError(f"a body and a joint are both called {name!r}; names must be unique")
+    for name, joint in joints.items():
+        if isinstance(joint, Gear):
+            for other, index in zip((joint.first, joint.second), joint.indices, strict=True):
+                _check_coordinate(f"gear {name!r}", joints, other, index)
+            continue
+        for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
+            if body not in bodies:
+                raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+            if matters and not bodies[body].oriented:
+                raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
+        if joint.a == joint.b or (isinstance(bodies[joint.a], Ground) and isinstance(bodies[joint.b], Ground)):
+            raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
+    for load in parts.loads:
+        if isinstance(load, AbstractJointLoad):
+            _check_coordinate(f"a {type(load).__name__}", joints, load.joint, load.index)
+        elif isinstance(load, AbstractLoad):
+            for body in (load.a, load.b):
+                if body not in bodies:
+                    raise ModelError(f"a {type(load).__name__} acts on {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+
+
+def _check_coordinate(who: str, joints: Mapping, name: str, index: int) -> None:
+    joint = joints.get(name)
+    if not isinstance(joint, Joint):
+        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint; joints are {', '.join(joints)}")
+    if not joint.kind.additive or not 0 <= index < len(joint.kind.coordinates):
+        raise ModelError(
+            f"{who} acts on coordinate {index} of joint {name!r}, but a {type(joint.kind).__name__} has "
+            f"{joint.kind.coordinates if joint.kind.additive else 'no coordinate that counts turns'}"
+        )
+
+
+def _point(value: Any) -> Any:
+    return value if value is None or isinstance(value, Frame) else number(value)

@@ -1,0 +1,167 @@
+"""Where the bodies of a mechanism are: given poses, joint coordinates, and closing what does not meet."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from . import rotation
+from .assembly import Assembly
+from .bodies.base import concrete
+from .compiling import compiled
+from .errors import ModelError
+from .frame import Frame, identity
+from .groups import Rows
+from .joints import Free
+from .parts import Joint, Parts
+from .tree import Branch
+
+Poses = dict[str, Frame]
+JointFrames = Mapping[str, tuple[Frame, Frame]]
+Coordinates = Mapping[str, Array]
+Branches = Sequence[tuple[str | None, Branch]]
+
+
+def as_frame(value: Any, who: str) -> Frame:
+    """A pose: a `Frame`, a position, or a position with a rotation.
+
+    A rotation is an angle about $z$, a rotation vector (3,), a quaternion (4,) with the scalar first, or a matrix (3, 3). Positions in
+    the plane may have two components.
+    """
+    if isinstance(value, Frame):
+        return value
+    pair = isinstance(value, Sequence) and len(value) == 2 and np.ndim(value[0]) == 1
+    position, turn = value if pair else (value, 0.0)
+    position, turn = jnp.asarray(position, float), jnp.asarray(turn, float)
+    if position.shape == (2,):
+        position = jnp.append(position, 0.0)
+    makers = {
+        (): lambda angle: rotation.exp(angle * jnp.array([0.0, 0.0, 1.0])),
+        (3,): rotation.exp,
+        (4,): rotation.from_quaternion,
+        (3, 3): lambda R: R,
+    }
+    if position.shape != (3,) or turn.shape not in makers:
+        raise ModelError(
+            f"the placement of {who!r} has a position of shape {position.shape} and a rotation of shape {turn.shape}; give a position "
+            "(3,), or a pair of it and an angle, a rotation vector (3,), a quaternion (4,) or a matrix (3, 3)"
+        )
+    return Frame(position, makers[turn.shape](turn))
+
+
+def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
+    """The two frames of a joint in the axes of its bodies."""
+    axes = Frame(jnp.zeros(3), joint.kind.orientation())
+    if joint.at is not None:
+        in_space = Frame(jnp.asarray(joint.at), axes.rotation)
+        return poses[joint.a].inverse() @ in_space, poses[joint.b].inverse() @ in_space
+    return _local(joint.on_a) @ axes, _local(joint.on_b) @ axes
+
+
+def reference_poses(mechanism: Parts, given: Poses) -> Poses:
+    """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
+    poses = {"ground": identity()} | given
+    told = {name: joint for name, joint in mechanism.joints.items() if isinstance(joint, Joint) and joint.at is None}
+    found = True
+    while found:
+        found = False
+        for joint in told.values():
+            known = (joint.a in poses, joint.b in poses)
+            if known == (True, False):
+                on_a, on_b = joint_frames(joint, poses)
+                poses[joint.b] = poses[joint.a] @ on_a @ joint.kind.rest() @ on_b.inverse()
+            elif known == (False, True):
+                on_a, on_b = joint_frames(joint, poses)
+                poses[joint.a] = poses[joint.b] @ on_b @ joint.kind.rest().inverse() @ on_a.inverse()
+            found = found or known.count(True) == 1
+    return {name: poses.get(name, identity()) for name in mechanism.bodies}
+
+
+def set_coordinates(
+    mechanism: Parts, poses: Poses, frames: JointFrames, branches: Branches, names: Sequence[str], wanted: Coordinates
+) -> Poses:
+    """Move along the tree until its joints have the wanted coordinates; other joints keep their relative position."""
+    moved = dict(poses)
+    for name, branch in branches:
+        parent, child = names[branch.parent], names[branch.child]
+        if name is None:
+            continue
+        joint, (on_a, on_b) = mechanism.joints[name], frames[name]
+        relative = (poses[joint.a] @ on_a).inverse() @ poses[joint.b] @ on_b
+        if name in wanted:
+            rest = joint.kind.rest()
+            increments = jnp.zeros(joint.kind.freedom).at[: wanted[name].size].set(wanted[name])
+            relative = joint.kind.motion(increments, identity(), rest)(rest)
+        on_parent, on_child = (on_b, on_a) if branch.reverse else (on_a, on_b)
+        moved[child] = moved[parent] @ on_parent @ (relative.inverse() if branch.reverse else relative) @ on_child.inverse()
+    return moved
+
+
+def joint_gaps(model: Assembly, rows: Rows) -> dict[str, float]:
+    """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
+    gaps = {}
+    for group in model.joints:
+        values = concrete(group.constraints(rows).reshape(group.count, -1))
+        if values is not None:
+            gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
+    return gaps
+
+
+def close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
+    """Positions near `rows` in which all joints meet and have the wanted coordinates: damped least squares, bodies moved least."""
+    columns = tuple(
+        (g, group.names.index(name), values.size)
+        for g, group in enumerate(model.joints)
+        for name, values in wanted.items()
+        if name in group.names
+    )
+    target = jnp.concatenate([jnp.zeros(0), *(wanted[model.joints[g].names[i]] for g, i, _ in columns)])
+    return _levenberg_marquardt(model, rows, target.astype(rows.dtype), columns)
+
+
+@compiled
+def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Rows:
+    """Steps of least norm, damped by the size of the residual; the damping adapts to the progress."""
+    count = rows.shape[0]
+    movable = np.repeat([float(kind.size > 0) for kind, number in model.kinds for _ in range(number)], 6)
+
+    def move(rows, w):
+        carry = jax.vmap(lambda w, frame: Free().motion(w, frame, frame)(frame).rows)
+        moved = carry(w.reshape(count, 6), jax.vmap(Frame.from_rows)(rows))
+        return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
+
+    def residual(rows):
+        joints = [group.constraints(rows) for group in model.joints]
+        read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
+        off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
+        angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
+        return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
+
+    def body(carry):
+        rows, value, damping, steps, _ = carry
+        J = jax.jacfwd(lambda w: residual(move(rows, w)))(jnp.zeros(6 * count, rows.dtype)) * movable
+        square = J @ J.T
+        floor = (damping + 4 * jnp.finfo(rows.dtype).eps) * jnp.trace(square) / max(value.size, 1)
+        w = -J.T @ jnp.linalg.solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value)
+        moved = move(rows, w)
+        after = residual(moved)
+        better = jnp.linalg.norm(after) < jnp.linalg.norm(value)
+        keep = lambda new, old: jnp.where(better, new, old)
+        damping = jnp.where(better, damping * 0.1, jnp.maximum(damping, 1e-6) * 8)
+        return keep(moved, rows), keep(after, value), damping, steps + 1, ~better & (damping > 1e6)
+
+    def unfinished(carry):
+        _, value, _, steps, stuck = carry
+        return (jnp.max(jnp.abs(value)) > 8 * jnp.finfo(rows.dtype).eps) & (steps < 300) & ~stuck
+
+    start = (rows, residual(rows), jnp.asarray(1e-3, rows.dtype), jnp.int32(0), jnp.array(False))
+    return jax.lax.while_loop(unfinished, body, start)[0]
+
+
+def _local(value: Any) -> Frame:
+    if value is None:
+        return identity()
+    return value if isinstance(value, Frame) else Frame(jnp.asarray(value), jnp.eye(3))

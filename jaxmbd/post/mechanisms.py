@@ -1,0 +1,137 @@
+"""What a motion of a mechanism means for its parts: poses, joint coordinates, reactions, total momenta; by name."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..assembly import Assembly
+from ..errors import ModelError
+from ..frame import Frame, Motion
+from ..groups import JointGroup
+from ..rates import as_assembly
+from ..system import System
+from ..trajectory import Trajectory
+from .along import along_trajectory
+
+
+class Wrench(eqx.Module):
+    """Force and torque, one row a saved time."""
+
+    force: Float[Array, "rows 3"]
+    torque: Float[Array, "rows 3"]
+
+
+@along_trajectory
+def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
+    """The frame of every body, its leaves with one row a saved time."""
+    model = as_assembly(system)
+    rows = jax.vmap(model.frames)(trajectory.q)
+    frames = Frame(rows[:, :, 0], jnp.swapaxes(rows[:, :, 1:], 2, 3))
+    return {name: jax.tree.map(lambda leaf, i=i: leaf[:, i], frames) for i, name in enumerate(model.bodies)}
+
+
+@along_trajectory
+def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
+    """The coordinates of every joint that has some.
+
+    Angles count turns from one row to the next: between saved rows a joint must turn by less than half a turn, unless a load or
+    a gear acts on it, when its turns are part of the motion.
+    """
+    model = as_assembly(system)
+    read = _read_joints(model, lambda group, q: group.coordinates(model.frames(q)), trajectory.q)
+    for name, (group, values) in read.items():
+        turns = jnp.where(np.array(group.kind.angular, bool) & group.kind.additive, jnp.unwrap(values, axis=0), values)
+        read[name] = (group, turns)
+    for gauge, values in zip(model.gauges, jax.vmap(lambda q: model.parts(q)[1])(trajectory.q).T, strict=True):
+        group, known = read[gauge.name]
+        read[gauge.name] = (group, known.at[:, gauge.coordinate].set(values))
+    return {name: values for name, (_, values) in read.items()}
+
+
+@along_trajectory
+def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
+    """The time derivatives of the coordinates of every joint."""
+    model = as_assembly(system)
+
+    def rates(group, state):
+        return jax.jvp(lambda q: group.coordinates(model.frames(q)), state[:1], state[1:])[1]
+
+    read = _read_joints(model, rates, (trajectory.q, trajectory.v))
+    return {name: values for name, (_, values) in read.items()}
+
+
+@along_trajectory
+def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space") -> dict[str, Wrench]:
+    r"""The force and torque that every joint exerts on its second body, from the multipliers of the trajectory.
+
+    The force acts at the joint's point on the second body, the torque is about that point; the first body feels the opposite. They are
+    $-\partial(\lambda \cdot g)/\partial\xi$ for a rigid motion $\xi$ of the second frame: no work is done on any motion that the joint
+    admits. Components are in space or along the directors of the joint's first frame. With redundant constraints, multipliers and hence reactions are
+    those of least norm, one choice of many. Forces of springs and gears on a joint are not part of its reaction.
+    """
+    model = as_assembly(system)
+    if axes not in ("space", "joint"):
+        raise ModelError(f"axes must be 'space' or 'joint', not {axes!r}")
+
+    def wrenches(group, state):
+        q, multipliers = state
+        first, second = group.frames(model.frames(q))
+        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.rows))
+        found = jax.vmap(_wrench)(group.kind, first, second, _all_rows(group, part))
+        if axes == "joint":
+            found = jax.vmap(lambda a, w: (w.reshape(2, 3) @ a.rotation).ravel())(first, found)
+        return found
+
+    places = {group.names: rows for group, rows in model.joint_rows()}
+    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.rows) > 0)
+    return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
+
+
+@along_trajectory
+def linear_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
+    """Total linear momentum of all bodies."""
+    return jax.vmap(lambda q, v: jnp.sum(_momenta(as_assembly(system), q, v)[1][:, 0], axis=0))(trajectory.q, trajectory.v)
+
+
+@along_trajectory
+def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
+    r"""Total angular momentum of all bodies about the origin, $\sum r_a \times \Theta_{ab}\,\dot r_b$."""
+
+    def at(q, v):
+        rows, momenta = _momenta(as_assembly(system), q, v)
+        return jnp.sum(jnp.cross(rows, momenta), axis=(0, 1))
+
+    return jax.vmap(at)(trajectory.q, trajectory.v)
+
+
+def _momenta(model: Assembly, q: Array, v: Array) -> tuple[Array, Array]:
+    """The rows of all frames, and the momenta that belong to them."""
+    rows, rates = jax.jvp(model.frames, (q,), (v,))
+    return rows, jnp.einsum("nab,nbi->nai", model.inertia, rates)
+
+
+def _read_joints(model: Assembly, function: Callable, states, wanted: Callable = lambda group: bool(group.kind.coordinates)):
+    """A function of each group at all saved times, by the names of its joints."""
+    found = {}
+    for group in filter(wanted, model.joints):
+        values = jax.vmap(lambda state, group=group: function(group, state))(states)
+        found |= {name: (group, values[:, i]) for i, name in enumerate(group.names)}
+    return found
+
+
+def _wrench(kind, a: Frame, b: Frame, multipliers: Float[Array, " m"]) -> Float[Array, "6"]:
+    def work(xi):
+        motion = Motion.move(xi[:3]) @ Motion.turn(xi[3:], b.origin)
+        return -multipliers @ kind.constraint(a, motion(b))
+
+    return jax.grad(work)(jnp.zeros(6, multipliers.dtype))
+
+
+def _all_rows(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
+    """Multipliers of all rows of a joint; zero for those that the coordinates of its bodies fulfil by themselves."""
+    return jnp.zeros((group.count, group.all_rows), part.dtype).at[:, np.asarray(group.rows)].set(part)

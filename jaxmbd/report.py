@@ -1,0 +1,45 @@
+"""A mechanism in words: degrees of freedom, redundant constraints, and the joints that cause them."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from .calculus import constraint_jacobian
+from .joints import Free
+from .rates import as_assembly
+from .splitting import constraint_count, rank_tolerance
+from .system import System, Vector
+
+
+def describe(system: System, q: Vector) -> str:
+    """A summary of an assembled system at a position."""
+    model = as_assembly(system)
+    independent = constraint_count(system, q) if system.rank is None else system.rank
+    constraints, freedom = constraint_count(system, q), q.size - independent
+    kinds = ", ".join(f"{count} {kind.__name__}" for kind, count in model.kinds)
+    lines = [
+        f"bodies: {kinds}",
+        f"coordinates: {q.size}, constraints: {constraints} ({independent} independent, {constraints - independent} redundant)",
+        f"degrees of freedom: {freedom}",
+        f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
+    ]
+    for group in model.joints:
+        role = "closes a loop" if group in model.closing else "tree"
+        kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
+        lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
+    if constraints > independent:
+        lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
+    return "\n".join(lines)
+
+
+def redundant_joints(system: System, q: Vector) -> list[str]:
+    """Joints, gears and bodies whose constraints depend on each other: those that take part in reactions without any load."""
+    model = as_assembly(system)
+    G = np.asarray(constraint_jacobian(system, jnp.zeros((), q.dtype), q))
+    size = np.linalg.norm(G, axis=1, keepdims=True)
+    U, values, _ = np.linalg.svd(G / np.where(size > 0, size, 1))
+    rank = int(np.sum(values > rank_tolerance(q.dtype) * values[0]))
+    involved = np.flatnonzero(np.abs(U[:, rank:]).max(axis=1, initial=0) > 1e-6)
+    joints = {name for group in model.joints for name in group.names} | {gear.name for gear in model.gears}
+    names = model.owners()
+    owners = dict.fromkeys(names[row] for row in involved)
+    return [name for name in owners if name in joints] or list(owners)

@@ -1,0 +1,118 @@
+r"""Rotations as matrices: exponential, Cayley map, logarithm, and other descriptions of them.
+
+Rotation vectors $\theta$ have the axis as direction and the angle as length. Quaternions are $(w, x, y, z)$, the scalar first.
+Matrices turn components in the rotated basis into components in the fixed one: their columns are the rotated basis vectors. All
+maps are smooth at zero, with all derivatives.
+"""
+
+import math
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+Vector3 = Float[Array, "3"]
+Matrix3 = Float[Array, "3 3"]
+
+_SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
+_COSINE = [(-1) ** k / math.factorial(2 * k + 2) for k in range(13)]
+_ARCSINE = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(16)]
+
+
+def skew(a: Vector3) -> Matrix3:
+    r"""$\hat a$ with $\hat a\,b = a \times b$."""
+    x, y, z = a
+    zero = jnp.zeros_like(x)
+    return jnp.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
+
+
+def axial(A: Matrix3) -> Vector3:
+    r"""The vector $a$ of the skew part of a matrix: `axial(skew(a)) == a`."""
+    return 0.5 * jnp.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+
+
+def exp(theta: Vector3) -> Matrix3:
+    r"""Rodrigues' formula, $\exp \hat\theta = I + \frac{\sin\alpha}{\alpha}\hat\theta + \frac{1 - \cos\alpha}{\alpha^2}\hat\theta^2$."""
+    square = theta @ theta
+    first = _near_zero(square, 1.0, _SINE, lambda x: jnp.sin(jnp.sqrt(x)) / jnp.sqrt(x))
+    second = _near_zero(square, 1.0, _COSINE, lambda x: (1 - jnp.cos(jnp.sqrt(x))) / x)
+    hat = skew(theta)
+    return jnp.eye(3, dtype=theta.dtype) + first * hat + second * hat @ hat
+
+
+def cayley(theta: Vector3) -> Matrix3:
+    r"""$I + \left(1 + \frac14|\theta|^2\right)^{-1}\left(\hat\theta + \frac12\hat\theta^2\right)$: by the angle $2\arctan\frac12|\theta|$."""
+    hat = skew(theta)
+    return jnp.eye(3, dtype=theta.dtype) + (hat + 0.5 * hat @ hat) / (1 + 0.25 * theta @ theta)
+
+
+def log(R: Matrix3) -> Vector3:
+    r"""The rotation vector of a rotation, of length at most $\pi$; the inverse of `exp`."""
+    w, *v = to_quaternion(R)
+    vector = jnp.stack(v)
+    closed = lambda x: jnp.arctan2(jnp.sqrt(x), w) / jnp.sqrt(x)
+    return 2 * _near_zero(vector @ vector, 0.05, _ARCSINE, closed) * vector
+
+
+def to_quaternion(R: Matrix3) -> Float[Array, "4"]:
+    r"""The unit quaternion $(w, x, y, z)$ of a rotation with $w \ge 0$."""
+    xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
+    wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    xy, yz, zx = R[0, 1] + R[1, 0], R[1, 2] + R[2, 1], R[2, 0] + R[0, 2]
+    products = jnp.array(
+        [
+            [1 + xx + yy + zz, wx, wy, wz],
+            [wx, 1 + xx - yy - zz, xy, zx],
+            [wy, xy, 1 - xx + yy - zz, yz],
+            [wz, zx, yz, 1 - xx - yy + zz],
+        ]
+    )  # four times each product of two components; the row of the largest component is far from zero
+    largest = jnp.argmax(jnp.diagonal(products))
+    quaternion = products[largest] / (2 * jnp.sqrt(products[largest, largest]))
+    return jnp.where(quaternion[0] < 0, -quaternion, quaternion)
+
+
+def from_quaternion(quaternion: Float[ArrayLike, "4"]) -> Matrix3:
+    """The rotation of a quaternion $(w, x, y, z)$ of any length but zero."""
+    q = jnp.asarray(quaternion)
+    w, v = q[0], q[1:]
+    hat = skew(v)
+    return jnp.eye(3, dtype=q.dtype) + 2 * (w * hat + hat @ hat) / (q @ q)
+
+
+def from_axis_angle(axis: Float[ArrayLike, "3"], angle: ArrayLike) -> Matrix3:
+    """The rotation about an axis of any length by an angle."""
+    return exp(jnp.asarray(angle) * unit(axis))
+
+
+def to_axis_angle(R: Matrix3) -> tuple[Vector3, Array]:
+    """A unit axis and an angle between zero and half a turn; the axis of no rotation is the third one."""
+    theta = log(R)
+    square = theta @ theta
+    angle = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    third = jnp.array([0, 0, 1], theta.dtype)
+    return jnp.where(square > 0, theta / jnp.where(angle > 0, angle, 1), third), angle
+
+
+def unit(vector: Float[ArrayLike, "3"]) -> Vector3:
+    """The vector brought to length one."""
+    vector = jnp.asarray(vector)
+    vector = vector if jnp.issubdtype(vector.dtype, jnp.floating) else vector.astype(float)
+    return vector / jnp.linalg.norm(vector)
+
+
+def basis(axis: Float[ArrayLike, "3"]) -> Matrix3:
+    """A rotation whose third column is the axis; its first is horizontal unless the axis is close to the vertical."""
+    z = unit(axis)
+    helper = jnp.where(jnp.abs(z[2]) < 0.9, jnp.array([0, 0, 1], z.dtype), jnp.array([0, 1, 0], z.dtype))
+    x = jnp.cross(helper, z)
+    x = x / jnp.linalg.norm(x)
+    return jnp.stack([x, jnp.cross(z, x), z], axis=1)
+
+
+def _near_zero(x: Array, radius: float, series: list[float], closed: Callable) -> Array:
+    """A function by its power series near zero, and by its closed form elsewhere, so that no derivative cancels or divides by zero."""
+    near = x < radius
+    inside, outside = jnp.where(near, x, 0), jnp.where(near, 1, x)
+    return jnp.where(near, jnp.polyval(jnp.asarray(np.array(series[::-1]), x.dtype), inside), closed(outside))
