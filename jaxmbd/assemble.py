@@ -39,7 +39,7 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     """
     poses, wanted = _read(mechanism, placement or {})
     poses = reference_poses(mechanism, poses)
-    frames = {name: joint_frames(joint, poses) for name, joint in mechanism.joints.items() if isinstance(joint, Joint)}
+    frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
     names = order_bodies(mechanism.bodies)
     branches = find_branches(mechanism, names)
     model = stack_mechanism(mechanism, names, frames, poses, branches)
@@ -52,15 +52,14 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
 def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
     """The spanning tree, with the names of its joints. Joints between bodies in the plane and in space close loops."""
     place = {name: index for index, name in enumerate(names)}
-    joints = {name: joint for name, joint in mechanism.joints.items() if isinstance(joint, Joint)}
 
     def carries(joint: Joint) -> bool:
         kinds = {type(mechanism.bodies[name]) for name in (joint.a, joint.b)} - {Ground}
         return joint.kind.moves and (PlanarBody not in kinds or len(kinds) == 1)
 
-    edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in joints.values()]
+    edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in mechanism.connections.values()]
     grounded = [place[name] for name, body in mechanism.bodies.items() if isinstance(body, Ground)]
-    known = list(joints)
+    known = list(mechanism.connections)
     return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
 
 
@@ -72,9 +71,9 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
             if name == GROUND:
                 raise ModelError("the ground cannot be placed")
             poses[name] = as_frame(value, name)
-        elif isinstance(mechanism.joints.get(name), Joint):
+        elif name in mechanism.connections:
             wanted[name] = jnp.atleast_1d(jnp.asarray(value, float))
-            known = mechanism.joints[name].kind.coordinates
+            known = mechanism.connections[name].kind.coordinates
             if wanted[name].shape != (len(known),):
                 raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
         else:

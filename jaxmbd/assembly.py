@@ -185,15 +185,13 @@ def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
 
 def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:
     """The motion of every body relative to the one that it hangs on; none for bodies that rest."""
-    count, begin = len(model.bodies), 0
-    rotation = jnp.broadcast_to(jnp.eye(3, dtype=u.dtype), (count, 3, 3))
-    shift = jnp.zeros((count, 3), u.dtype)
+    motions, order, begin = [jax.vmap(Motion.move)(jnp.zeros((1, 3), u.dtype))], np.zeros(len(model.bodies), int), 0
     for group in model.tree:
         end = begin + group.count * len(group.columns)
-        motions = group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies)
-        children, begin = np.asarray(group.children), end
-        rotation, shift = rotation.at[children].set(motions.rotation), shift.at[children].set(motions.shift)
-    return Motion(rotation, shift)
+        order[np.asarray(group.children)] = sum(len(part.shift) for part in motions) + np.arange(group.count)
+        motions.append(group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies))
+        begin = end
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *motions)
 
 
 def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
@@ -206,12 +204,13 @@ def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
 
     motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
     turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
-    return turned.at[:, 0].add(motions.shift)
+    return turned + jnp.pad(motions.shift[:, None], ((0, 0), (0, 3), (0, 0)))
 
 
 def _ancestors(parents: Indices) -> np.ndarray:
     """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
-    current, rounds = np.asarray(parents), []
+    current = np.asarray(parents)
+    rounds: list[np.ndarray] = []
     while not (rounds and np.array_equal(rounds[-1], current)):
         rounds.append(current)
         current = current[current]

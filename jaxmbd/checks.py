@@ -45,14 +45,14 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
 
 def check_position(system: System, t: Scalar, q: Vector, name: str) -> None:
     """Refuse positions off the constraint manifold."""
-    _require_on_manifold(system, *_position_alone(*jax.lax.stop_gradient((system, t, q))), q, name)
+    _require_on_manifold(system, _position_alone(*jax.lax.stop_gradient((system, t, q))), q, name)
 
 
-def _require_on_manifold(system: System, values: Float[Array, " m"], size: Float[Array, " m"], q: Vector, name: str) -> None:
-    worst = _worst(values, size, q.dtype)
+def _require_on_manifold(system: System, pair: tuple[Array, Array], q: Vector, name: str) -> None:
+    worst = _worst(pair, q.dtype)
     if worst is not None:
         raise ModelError(
-            f"{name} does not fulfil the constraints: {system.constraint_name(worst)} is off by {float(values[worst]):.3g}; "
+            f"{name} does not fulfil the constraints: {system.constraint_name(worst)} is off by {float(pair[0][worst]):.3g}; "
             "use mbd.project(system, q, v) to find a consistent start"
         )
 
@@ -63,8 +63,8 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     for name in given:
         _check_basis_shape(name, system, t0, q0)
     position, rates, directions, M, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
-    _require_on_manifold(system, *position, q0, "q0")
-    worst = _worst(*rates, q0.dtype)
+    _require_on_manifold(system, position, q0, "q0")
+    worst = _worst(rates, q0.dtype)
     if worst is not None:
         raise ModelError(
             f"v0 is not tangent to the constraints: {system.constraint_name(worst)} changes at the rate {float(rates[0][worst]):.3g}; "
@@ -108,8 +108,9 @@ def _unitless_mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) 
     return M / jnp.outer(unit, unit)
 
 
-def _worst(values: Float[Array, " m"], size: Float[Array, " m"], dtype) -> int | None:
+def _worst(pair: tuple[Array, Array], dtype) -> int | None:
     """Index of the largest value that is not small beside its size."""
+    values, size = pair
     off = known(values > np.sqrt(jnp.finfo(dtype).eps).astype(dtype) * size)
     return None if off is None or not off.any() else int(np.argmax(np.where(off, np.asarray(values), 0)))
 

@@ -15,7 +15,8 @@ OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": Fal
 def compiled(function: Callable) -> Callable:
     """`eqx.filter_jit` with the options of the backend; inside another transformation the outermost `jit` decides on them."""
     plain = eqx.filter_jit(function)
-    for_backend = {name: eqx.filter_jit(function, compiler_options=options) for name, options in OPTIONS.items()}
+    with_options: Any = eqx.filter_jit
+    for_backend = {name: with_options(function, compiler_options=options) for name, options in OPTIONS.items()}
 
     @functools.wraps(function)
     def call(*args, **kwargs):

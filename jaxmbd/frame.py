@@ -13,11 +13,16 @@ from . import rotation
 from .rotation import Matrix3, Vector3
 
 
-class Frame(eqx.Module):
-    """A point `origin` in space and directors, the columns of `rotation`."""
+def _floating(value) -> Array:
+    value = jnp.asarray(value)
+    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
 
-    origin: Vector3
-    rotation: Matrix3
+
+class Frame(eqx.Module):
+    """A point `origin` in space and directors, the columns of `rotation`. Frames may be stacked."""
+
+    origin: Float[Array, "*batch 3"] = eqx.field(converter=_floating)
+    rotation: Float[Array, "*batch 3 3"] = eqx.field(converter=_floating)
 
     @classmethod
     def from_rows(cls, rows: Float[Array, "4 3"]) -> "Frame":
@@ -65,13 +70,19 @@ def identity(dtype=float) -> Frame:
 class Motion(eqx.Module):
     r"""A rigid motion of space, $x \mapsto A x + b$."""
 
-    rotation: Matrix3
-    shift: Vector3
+    rotation: Float[Array, "*batch 3 3"]
+    shift: Float[Array, "*batch 3"]
 
     @classmethod
     def turn(cls, theta: Vector3, centre: Vector3) -> "Motion":
         """Rotation by a rotation vector about a point."""
         A = rotation.exp(theta)
+        return cls(A, centre - A @ centre)
+
+    @classmethod
+    def spin(cls, angle: Array, axis: Vector3, centre: Vector3) -> "Motion":
+        """Rotation about a unit axis through a point."""
+        A = rotation.about(axis, angle)
         return cls(A, centre - A @ centre)
 
     @classmethod

@@ -92,7 +92,9 @@ class JointGroup(eqx.Module):
 
     def motions(self, u: Float[Array, "count columns"], bodies: Rows) -> Motion:
         """How each child moves relative to its parent."""
-        increments = jnp.zeros((self.count, self.kind.freedom), u.dtype).at[:, np.asarray(self.columns, int)].set(u)
+        held = len(self.columns)  # the place of a zero, for increments that do not move the child
+        places = [self.columns.index(i) if i in self.columns else held for i in range(self.kind.freedom)]
+        increments = jnp.pad(u, ((0, 0), (0, 1)))[:, np.asarray(places, int)]
         motion = jax.vmap(lambda kind, u, a, b: kind.motion(u, a, b))(self.kind, increments, *self.frames(bodies))
         return jax.vmap(Motion.inverse)(motion) if self.reverse else motion
 

@@ -30,7 +30,7 @@ def _velocity_on_chart(system: System, t: Scalar, q: Vector, p: Vector, dt: Scal
     at = split(system, t, q)
     P, drift = null_space(system, t, q, "chart", at), _drift(system, t, q, at)
     start = jnp.linalg.solve(P.T @ P, P.T @ (guess - drift))
-    solution = Newton(line_search=True)(_reduced_legendre, start, (system, t, q, p, dt, P, drift))
+    solution = Newton()(_reduced_legendre, start, (system, t, q, p, dt, P, drift))
     return jnp.where(solution.result == Result.SUCCESS, drift + P @ solution.value, jnp.nan)
 
 
@@ -38,10 +38,11 @@ def _drift(system: System, t: Scalar, q: Vector, at: Split) -> Vector:
     """The smallest velocity on the chart with which moving closures stay fulfilled."""
     if not system.closures:
         return jnp.zeros_like(q)
-    K, rates = closure_jacobian(system, t, q), constraint_rate(system, t, q, jnp.zeros_like(q))[-system.closures :]
+    directions = chart_directions(system, t, q)
+    K, rates = closure_jacobian(system, t, q) @ directions, constraint_rate(system, t, q, jnp.zeros_like(q))[-system.closures :]
     if at.closing is not None:
         K, rates = at.closing @ K, at.closing @ rates
-    return -chart_directions(system, t, q) @ K.T @ jnp.linalg.solve(K @ K.T, rates)
+    return -directions @ K.T @ jnp.linalg.solve(K @ K.T, rates)
 
 
 def _reduced_legendre(nu, args):

@@ -1,6 +1,6 @@
 """What a mechanism is made of: named bodies, joints between them, loads on them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -58,19 +58,29 @@ class Gear(eqx.Module):
 class Parts(eqx.Module):
     """Bodies, joints and loads by name, checked."""
 
-    bodies: dict[str, AbstractBody]
-    joints: dict[str, Joint | Gear]
-    loads: tuple[Gravity | AbstractLoad | AbstractJointLoad, ...]
+    bodies: Mapping[str, AbstractBody]
+    joints: Mapping[str, Joint | Gear]
+    loads: Sequence[Gravity | AbstractLoad | AbstractJointLoad]
 
     def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
         self.bodies, self.joints, self.loads = _by_name(bodies, "body"), _by_name(joints, "joint"), tuple(loads)
         _check_types(self)
         if GROUND in self.bodies:
             raise ModelError(f"{GROUND!r} names the body that every mechanism has; give another name to yours")
-        self.bodies = self.bodies | {GROUND: Ground()}
+        self.bodies = {**self.bodies, GROUND: Ground()}
         _check_names(self)
         for name, body in self.bodies.items():
             body.check(name)
+
+    @property
+    def connections(self) -> dict[str, Joint]:
+        """The joints between bodies."""
+        return {name: joint for name, joint in self.joints.items() if isinstance(joint, Joint)}
+
+    @property
+    def gears(self) -> dict[str, Gear]:
+        """The ratios between joints."""
+        return {name: gear for name, gear in self.joints.items() if isinstance(gear, Gear)}
 
 
 def _by_name(parts: Mapping | Iterable, what: str) -> dict:
@@ -101,34 +111,36 @@ def _check_types(parts: Parts) -> None:
 
 def _check_names(parts: Parts) -> None:
     """Every name must be known, and mean one thing."""
-    bodies, joints = parts.bodies, parts.joints
-    for name in bodies.keys() & joints.keys():
+    for name in parts.bodies.keys() & parts.joints.keys():
         raise ModelError(f"a body and a joint are both called {name!r}; names must be unique")
-    for name, joint in joints.items():
-        if isinstance(joint, Gear):
-            for other, index in zip((joint.first, joint.second), joint.indices, strict=True):
-                _check_coordinate(f"gear {name!r}", joints, other, index)
-            continue
-        for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
-            if body not in bodies:
-                raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
-            if matters and not bodies[body].oriented:
-                raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
-        if joint.a == joint.b or (isinstance(bodies[joint.a], Ground) and isinstance(bodies[joint.b], Ground)):
-            raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
+    for name, joint in parts.connections.items():
+        _check_connection(name, joint, parts.bodies)
+    for name, gear in parts.gears.items():
+        for other, index in zip((gear.first, gear.second), gear.indices, strict=True):
+            _check_coordinate(f"gear {name!r}", parts, other, index)
     for load in parts.loads:
         if isinstance(load, AbstractJointLoad):
-            _check_coordinate(f"a {type(load).__name__}", joints, load.joint, load.index)
+            _check_coordinate(f"a {type(load).__name__}", parts, load.joint, load.index)
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):
-                if body not in bodies:
-                    raise ModelError(f"a {type(load).__name__} acts on {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+                if body not in parts.bodies:
+                    raise ModelError(f"a {type(load).__name__} acts on {body!r}, but bodies are {', '.join(parts.bodies)}")
 
 
-def _check_coordinate(who: str, joints: Mapping, name: str, index: int) -> None:
-    joint = joints.get(name)
-    if not isinstance(joint, Joint):
-        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint; joints are {', '.join(joints)}")
+def _check_connection(name: str, joint: Joint, bodies: Mapping[str, AbstractBody]) -> None:
+    for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
+        if body not in bodies:
+            raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+        if matters and not bodies[body].oriented:
+            raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
+    if joint.a == joint.b or (isinstance(bodies[joint.a], Ground) and isinstance(bodies[joint.b], Ground)):
+        raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
+
+
+def _check_coordinate(who: str, parts: Parts, name: str, index: int) -> None:
+    joint = parts.connections.get(name)
+    if joint is None:
+        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint; joints are {', '.join(parts.connections)}")
     if not joint.kind.additive or not 0 <= index < len(joint.kind.coordinates):
         raise ModelError(
             f"{who} acts on coordinate {index} of joint {name!r}, but a {type(joint.kind).__name__} has "

@@ -64,11 +64,11 @@ def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
 def reference_poses(mechanism: Parts, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
     poses = {"ground": identity()} | given
-    told = {name: joint for name, joint in mechanism.joints.items() if isinstance(joint, Joint) and joint.at is None}
+    told = [joint for joint in mechanism.connections.values() if joint.at is None]
     found = True
     while found:
         found = False
-        for joint in told.values():
+        for joint in told:
             known = (joint.a in poses, joint.b in poses)
             if known == (True, False):
                 on_a, on_b = joint_frames(joint, poses)
@@ -89,7 +89,7 @@ def set_coordinates(
         parent, child = names[branch.parent], names[branch.child]
         if name is None:
             continue
-        joint, (on_a, on_b) = mechanism.joints[name], frames[name]
+        joint, (on_a, on_b) = mechanism.connections[name], frames[name]
         relative = (poses[joint.a] @ on_a).inverse() @ poses[joint.b] @ on_b
         if name in wanted:
             rest = joint.kind.rest()
@@ -102,7 +102,7 @@ def set_coordinates(
 
 def joint_gaps(model: Assembly, rows: Rows) -> dict[str, float]:
     """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
-    gaps = {}
+    gaps: dict[str, float] = {}
     for group in model.joints:
         values = concrete(group.constraints(rows).reshape(group.count, -1))
         if values is not None:

@@ -28,9 +28,10 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
     model, zero = as_assembly(system), jnp.zeros((), q.dtype)
+    directions = chart_directions(system, zero, q)
     equations = list(_equations(system, q, rates))
     if model.closures:
-        equations.append((closure_jacobian(system, zero, q), jnp.zeros(model.closures, q.dtype)))
+        equations.append((closure_jacobian(system, zero, q) @ directions, jnp.zeros(model.closures, q.dtype)))
     if not equations:
         return jnp.zeros_like(q)
     rows, wanted = (jnp.concatenate(part) for part in zip(*equations, strict=True))
@@ -38,7 +39,7 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     off, size = concrete(jnp.max(jnp.abs(rows @ found - wanted))), concrete(jnp.max(jnp.abs(wanted), initial=0))
     if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * size:
         raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
-    return chart_directions(system, zero, q) @ found
+    return directions @ found
 
 
 def as_assembly(system: System) -> Assembly:
@@ -50,8 +51,8 @@ def as_assembly(system: System) -> Assembly:
 
 def _equations(system: System, q: Vector, rates: Mapping[str, Any]) -> Iterator[tuple[Float[Array, "r k"], Float[Array, " r"]]]:
     """Rows for the rates that are given: an increment of the tree, or the coordinates of a joint that closes a loop."""
-    model, places = as_assembly(system), {}
-    begin = 0
+    model, begin = as_assembly(system), 0
+    places: dict[str, tuple[JointGroup, np.ndarray]] = {}
     for group in model.tree:
         width = len(group.columns)
         places |= {name: (group, begin + i * width + np.arange(width)) for i, name in enumerate(group.names)}

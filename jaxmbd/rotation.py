@@ -15,8 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 Vector3 = Float[Array, "3"]
 Matrix3 = Float[Array, "3 3"]
 
-_SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
-_COSINE = [(-1) ** k / math.factorial(2 * k + 2) for k in range(13)]
+_SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
 _ARCSINE = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(16)]
 
 
@@ -33,16 +32,21 @@ def axial(A: Matrix3) -> Vector3:
 
 
 def exp(theta: Vector3) -> Matrix3:
-    r"""Rodrigues' formula, $\exp \hat\theta = I + \frac{\sin\alpha}{\alpha}\hat\theta + \frac{1 - \cos\alpha}{\alpha^2}\hat\theta^2$."""
+    r"""Rodrigues' formula, $\exp \hat\theta = I + s(\alpha)\,\hat\theta + \frac12 s(\frac\alpha2)^2\,\hat\theta^2$ with $s(x) = \frac{\sin x}{x}$."""
     square = theta @ theta
-    first = _near_zero(square, 1.0, _SINE, lambda x: jnp.sin(jnp.sqrt(x)) / jnp.sqrt(x))
-    second = _near_zero(square, 1.0, _COSINE, lambda x: (1 - jnp.cos(jnp.sqrt(x))) / x)
+    whole, half = _near_zero(square * jnp.array([1, 0.25], theta.dtype), 0.2, _SINE, lambda x: jnp.sin(jnp.sqrt(x)) / jnp.sqrt(x))
     hat = skew(theta)
-    return jnp.eye(3, dtype=theta.dtype) + first * hat + second * hat @ hat
+    return jnp.eye(3, dtype=theta.dtype) + whole * hat + 0.5 * half**2 * hat @ hat
+
+
+def about(axis: Vector3, angle: Array) -> Matrix3:
+    r"""The rotation about a unit axis, $I + \sin\alpha\,\hat n + 2 \sin^2\frac\alpha2\,\hat n^2$."""
+    hat = skew(axis)
+    return jnp.eye(3, dtype=axis.dtype) + jnp.sin(angle) * hat + 2 * jnp.sin(0.5 * angle) ** 2 * hat @ hat
 
 
 def cayley(theta: Vector3) -> Matrix3:
-    r"""$I + \left(1 + \frac14|\theta|^2\right)^{-1}\left(\hat\theta + \frac12\hat\theta^2\right)$: by the angle $2\arctan\frac12|\theta|$."""
+    r"""$I + (1 + \frac14|\theta|^2)^{-1}(\hat\theta + \frac12\hat\theta^2)$: a rotation by the angle $2\arctan\frac12|\theta|$."""
     hat = skew(theta)
     return jnp.eye(3, dtype=theta.dtype) + (hat + 0.5 * hat @ hat) / (1 + 0.25 * theta @ theta)
 
@@ -83,7 +87,7 @@ def from_quaternion(quaternion: Float[ArrayLike, "4"]) -> Matrix3:
 
 def from_axis_angle(axis: Float[ArrayLike, "3"], angle: ArrayLike) -> Matrix3:
     """The rotation about an axis of any length by an angle."""
-    return exp(jnp.asarray(angle) * unit(axis))
+    return about(unit(axis), jnp.asarray(angle))
 
 
 def to_axis_angle(R: Matrix3) -> tuple[Vector3, Array]:

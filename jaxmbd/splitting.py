@@ -75,29 +75,32 @@ def chart_directions(system: System, t: Scalar, q: Vector) -> Float[Array, "n k"
     return jax.jacfwd(system.chart)(jnp.zeros(chart_size(system, q), q.dtype), q, t, t)
 
 
-def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open k"]:
-    r"""$G^c P^o$: the rates of the constraints that the chart leaves open, by its increments."""
-
-    def closures(u):
-        return system.constraints(t, system.chart(u, q, t, t))[fulfilled(system, q) :]
-
-    return jax.jacfwd(closures)(jnp.zeros(chart_size(system, q), q.dtype))
+def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open n"]:
+    r"""$G^c$: the last rows of $G$, of the constraints that the chart leaves open."""
+    return jax.jacrev(lambda q: system.constraints(t, q)[fulfilled(system, q) :])(q)
 
 
 def numerical_rank(system: System, t: Scalar, q: Vector) -> Array:
     """Rank of the constraint Jacobian; where a chart fulfils most constraints, only the others need be looked at."""
     if system.closures is None:
         return _matrix_rank(constraint_jacobian(system, t, q))
-    return fulfilled(system, q) + _matrix_rank(closure_jacobian(system, t, q))
+    G, P = closure_jacobian(system, t, q), chart_directions(system, t, q)
+    return fulfilled(system, q) + _matrix_rank(G @ P, _row_size(G, P))
 
 
-def _matrix_rank(G: Float[Array, "m k"]) -> Array:
-    """Rank of a Jacobian, its rows brought to unit length so that units do not matter."""
+def _matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) -> Array:
+    """Rank of a Jacobian, its rows brought to comparable length so that units do not matter."""
     if G.size == 0:
         return jnp.array(0)
-    size = jnp.linalg.norm(G, axis=1, keepdims=True)
-    values = jnp.linalg.svd(G / jnp.where(size > 0, size, 1), compute_uv=False)
-    return jnp.sum(values > rank_tolerance(G.dtype) * values[0])
+    values = jnp.linalg.svd(G / (_row_size(G) if size is None else size)[:, None], compute_uv=False)
+    return jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
+
+
+def _row_size(G: Float[Array, "m n"], P: Float[Array, "n k"] | None = None) -> Float[Array, " m"]:
+    """The length of rows; of a product $G P$ the length that its rows have unless they cancel."""
+    size = jnp.linalg.norm(G, axis=1)
+    size = size if P is None or P.size == 0 else size * jnp.max(jnp.linalg.norm(P, axis=0))
+    return jnp.where(size > 0, size, 1)
 
 
 def split(system: System, t: Scalar, q: Vector) -> Split:
@@ -106,8 +109,8 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
         return split_coordinates(system, t, q)
     system, t, q = jax.lax.stop_gradient((system, t, q))
     directions = chart_directions(system, t, q)
-    count = fulfilled(system, q)
-    small = _decompose(closure_jacobian(system, t, q), rank(system, q) - count)
+    count, G = fulfilled(system, q), closure_jacobian(system, t, q)
+    small = _decompose(G @ directions, rank(system, q) - count, _row_size(G, directions))
     if small.rows is None:
         return Split(None, small.normal, small.tangent, small.regular, None, directions)
     rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
@@ -116,22 +119,21 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
 
 def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     """The split of $R^n$ at `q`."""
-    return _decompose(jax.lax.stop_gradient(constraint_jacobian(system, t, q)), rank(system, q))
+    G = jax.lax.stop_gradient(constraint_jacobian(system, t, q))
+    return _decompose(G, rank(system, q), _row_size(G))
 
 
-def _decompose(G: Float[Array, "m k"], rank: int) -> Split:
+def _decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"]) -> Split:
     """A QR decomposition (9), or for redundant constraints a singular value decomposition."""
     m, k = G.shape
     if rank == 0:
         rows = jnp.zeros((0, m), G.dtype) if m else None
         return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.eye(k, dtype=G.dtype), jnp.array(True))
-    size = jnp.linalg.norm(G, axis=1)
-    size = jnp.where(size > 0, size, 1)
     if rank == m:
         Q, R = jnp.linalg.qr((G / size[:, None]).T, mode="complete")
         return Split(None, Q[:, :m], Q[:, m:], jnp.abs(jnp.diagonal(R)).min() > rank_tolerance(G.dtype))
     U, values, Vt = jnp.linalg.svd(G / size[:, None])
-    found = jnp.sum(values > rank_tolerance(G.dtype) * values[0])
+    found = jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
     return Split((U[:, :rank] / size[:, None]).T, Vt[:rank].T, Vt[rank:].T, found == rank)
 
 
@@ -153,7 +155,7 @@ def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> 
         directions = chart_directions(system, t, q)
         if not system.closures:
             return directions
-        K = closure_jacobian(system, t, q)
+        K = closure_jacobian(system, t, q) @ directions
         return directions @ correct_null_space(K if at.closing is None else at.closing @ K, at.tangent)
     G = constraint_jacobian(system, t, q)
     return correct_null_space(at.independent(G), at.basis)

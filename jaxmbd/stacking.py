@@ -15,7 +15,7 @@ from .frame import Frame, identity
 from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, stack
 from .joints import AbstractJoint, Free
 from .loads import AbstractJointLoad, AbstractLoad, Gravity
-from .parts import Gear, Parts
+from .parts import Parts
 from .placement import Branches, JointFrames, Poses
 
 
@@ -62,7 +62,7 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
     reverse = {name: branch.reverse for name, branch in branches if name is not None}
 
     def element(name: str) -> Element:
-        joint, (on_a, on_b) = mechanism.joints[name], frames[name]
+        joint, (on_a, on_b) = mechanism.connections[name], frames[name]
         kind = joint.kind.settled(poses[joint.a] @ on_a, poses[joint.b] @ on_b).bare()
         return Element(name, kind, on_a, on_b, place[joint.a], place[joint.b], reverse.get(name, False))
 
@@ -122,7 +122,8 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
         return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
 
     keys = jax.random.split(jax.random.key(0), 3)
-    many = jax.vmap(lambda key: jax.vmap(lambda *parts: slopes(*parts, key))(group.kind, group.on_a, group.on_b))(keys)
+    each = jax.vmap(slopes, (0, 0, 0, None))
+    many = jax.vmap(lambda key: each(group.kind, group.on_a, group.on_b, key))(keys)
     rows, columns = (np.asarray(jnp.max(part, axis=0)) > 1e-6 for part in many)
     return [(tuple(np.flatnonzero(r).tolist()), tuple(np.flatnonzero(c).tolist())) for r, c in zip(rows, columns, strict=True)]
 
@@ -138,9 +139,8 @@ def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
 def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
     """One for every joint coordinate that a load or a gear needs; those on the tree first."""
     needed = {(load.joint, load.index) for load in mechanism.loads if isinstance(load, AbstractJointLoad)}
-    for gear in mechanism.joints.values():
-        if isinstance(gear, Gear):
-            needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
+    for gear in mechanism.gears.values():
+        needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
     found, begin = [], 0
     for index, group in enumerate(tree):
         for element, name in enumerate(group.names):
@@ -160,10 +160,9 @@ def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[Joint
 
 def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[GearRow, ...]:
     gears = []
-    for name, gear in mechanism.joints.items():
-        if isinstance(gear, Gear):
-            first, second = (numbered[pair] for pair in zip((gear.first, gear.second), gear.indices, strict=True))
-            gears.append(GearRow(gear.ratio, np.zeros(()), first, second, name))
+    for name, gear in mechanism.gears.items():
+        first, second = (numbered[pair] for pair in zip((gear.first, gear.second), gear.indices, strict=True))
+        gears.append(GearRow(gear.ratio, np.zeros(()), first, second, name))
     return tuple(gears)
 
 

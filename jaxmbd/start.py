@@ -53,9 +53,10 @@ def project(
     far = remaining > np.sqrt(jnp.finfo(q.dtype).eps) * max(1.0, float(np.max(np.abs(np.asarray(jax.lax.stop_gradient(q1))))))
     if outcome != Result.SUCCESS or far.any():
         values = np.abs(np.asarray(system.constraints(t, q)))
+        worst = system.constraint_name(int(values.argmax()))
         raise ModelError(
-            f"project: the constraint manifold was not reached from this guess (worst constraint: {system.constraint_name(int(values.argmax()))}, "
-            f"off by {values.max():.3g} at the guess); give a guess closer to it, or check that the constraints can be met"
+            f"project: the constraint manifold was not reached from this guess (worst constraint: {worst}, off by {values.max():.3g} at the "
+            "guess); give a guess closer to it, or check that the constraints can be met"
         )
     return q1, v1
 

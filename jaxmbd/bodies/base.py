@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..errors import ModelError
 from ..rotation import Vector3
 
 Rows = Float[Array, "4 3"]
+Inertia = Float[Array, "4 4"] | Float[np.ndarray, "4 4"]
 IDENTITY = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 
 
@@ -45,7 +47,7 @@ class AbstractBody(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def inertia_matrix(self) -> Float[Array, "4 4"]:
+    def inertia_matrix(self) -> Inertia:
         r"""$\Theta$."""
 
     def check(self, name: str) -> None:
@@ -71,7 +73,7 @@ class Ground(AbstractBody):
         return q
 
     @property
-    def inertia_matrix(self) -> Float[np.ndarray, "4 4"]:
+    def inertia_matrix(self) -> Inertia:
         return np.zeros((4, 4))
 
 
@@ -100,7 +102,7 @@ class Particle(AbstractBody):
         return q[:0]
 
     @property
-    def inertia_matrix(self) -> Float[Array, "4 4"]:
+    def inertia_matrix(self) -> Inertia:
         return moments(self.mass, (0.0, 0.0, 0.0), np.zeros((3, 3)))
 
     def check(self, name: str) -> None:
@@ -118,7 +120,7 @@ def concrete(value: Any) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
-def moments(mass: Any, first: Any, second: Any) -> Float[Array, "4 4"] | Float[np.ndarray, "4 4"]:
+def moments(mass: Any, first: Any, second: Any) -> Inertia:
     r"""$\Theta$ from mass, first moment and second moment."""
     xp = jnp if any(isinstance(part, jax.Array) for part in (mass, first, second)) else np
     mass, first, second = (xp.asarray(part) for part in (mass, first, second))
@@ -127,8 +129,6 @@ def moments(mass: Any, first: Any, second: Any) -> Float[Array, "4 4"] | Float[n
 
 def check_mass(name: str, mass: Any) -> None:
     """Refuse masses that are not positive."""
-    from ..errors import ModelError
-
     value = concrete(mass)
     if value is not None and not (value.ndim == 0 and np.isfinite(value) and value > 0):
         raise ModelError(f"body {name!r} has mass {value}; it must be a positive number")

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
-from .base import AbstractBody, Rows, check_mass, concrete, moments, number
+from .base import AbstractBody, Inertia, Rows, check_mass, concrete, moments, number
 
 
 class PlanarBody(AbstractBody):
@@ -48,7 +48,7 @@ class PlanarBody(AbstractBody):
         return 0.5 * (q[2:] @ q[2:] - 1)[None]
 
     @property
-    def inertia_matrix(self) -> Float[Array, "4 4"]:
+    def inertia_matrix(self) -> Inertia:
         """Half of the moment of inertia falls on each director."""
         com = np.array([[1.0, 0, 0], [0, 1.0, 0]]).T @ self.com
         first = self.mass * com

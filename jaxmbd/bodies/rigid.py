@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from scipy.spatial import ConvexHull
 
 from ..errors import ModelError
-from .base import AbstractBody, Rows, check_mass, concrete, moments, number
+from .base import AbstractBody, Inertia, Rows, check_mass, concrete, moments, number
 
 
 class RigidBody(AbstractBody):
@@ -56,7 +56,7 @@ class RigidBody(AbstractBody):
         return jnp.concatenate([jnp.diagonal(strain), 2 * strain[jnp.array([0, 0, 1]), jnp.array([1, 2, 2])]])
 
     @property
-    def inertia_matrix(self) -> Float[Array, "4 4"]:
+    def inertia_matrix(self) -> Inertia:
         xp = jnp if isinstance(self.inertia, jax.Array) else np
         euler = 0.5 * xp.trace(self.inertia) * np.eye(3) - self.inertia
         first = self.mass * self.com

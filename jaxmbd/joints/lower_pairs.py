@@ -59,7 +59,7 @@ class Revolute(AbstractAxisJoint):
         return jnp.concatenate([b.origin - a.origin, axis_rows(a, b)])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
-        return Motion.turn(u[0] * a.z, a.origin)
+        return Motion.spin(u[0], a.z, a.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
         return angle_about(a, b)[None]
@@ -103,7 +103,7 @@ class Cylindrical(AbstractAxisJoint):
         return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b)])
 
     def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
-        return Motion.move(u[1] * a.z) @ Motion.turn(u[0] * a.z, a.origin)
+        return Motion.move(u[1] * a.z) @ Motion.spin(u[0], a.z, a.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "2"]:
         return jnp.stack([angle_about(a, b), offset(a, b)[2]])
@@ -125,7 +125,7 @@ class Planar(AbstractAxisJoint):
         return jnp.concatenate([offset(a, b)[2:], axis_rows(a, b)])
 
     def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
-        return Motion.move(u[0] * a.x + u[1] * a.y) @ Motion.turn(u[2] * a.z, b.origin)
+        return Motion.move(u[0] * a.x + u[1] * a.y) @ Motion.spin(u[2], a.z, b.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         return jnp.append(offset(a, b)[:2], angle_about(a, b))
@@ -154,7 +154,7 @@ class Screw(AbstractAxisJoint):
         return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b), thread[None]])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
-        return Motion.move(u[0] * self.pitch / (2 * math.pi) * a.z) @ Motion.turn(u[0] * a.z, a.origin)
+        return Motion.move(u[0] * self.pitch / (2 * math.pi) * a.z) @ Motion.spin(u[0], a.z, a.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
         return 2 * math.pi * offset(a, b)[2:] / self.pitch

@@ -36,7 +36,7 @@ class Universal(AbstractJoint):
         return jnp.append(b.origin - a.origin, a.z @ b.x)
 
     def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
-        return Motion.turn(u[0] * a.z, a.origin) @ Motion.turn(u[1] * b.x, a.origin)
+        return Motion.spin(u[0], a.z, a.origin) @ Motion.spin(u[1], b.x, a.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "2"]:
         return jnp.stack([jnp.arctan2(b.x @ a.y, b.x @ a.x), jnp.arctan2(a.z @ b.y, a.z @ b.z)])

@@ -4,7 +4,6 @@ Virtual power $\mathcal P(w)$ is linear in virtual rates $w$ of the frames; the 
 coordinates of the bodies are.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -83,7 +82,7 @@ def as_history(value: Any) -> Any:
 
 def at_time(history: Any, t: Array) -> Array:
     """The value of a function of time, or of a constant."""
-    return jnp.asarray(history(t) if isinstance(history, Callable) else history).astype(t.dtype)
+    return jnp.asarray(history(t) if callable(history) else history).astype(t.dtype)
 
 
 def length(vector: Vector3) -> Array:

@@ -71,8 +71,8 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
 
     The force acts at the joint's point on the second body, the torque is about that point; the first body feels the opposite. They are
     $-\partial(\lambda \cdot g)/\partial\xi$ for a rigid motion $\xi$ of the second frame: no work is done on any motion that the joint
-    admits. Components are in space or along the directors of the joint's first frame. With redundant constraints, multipliers and hence reactions are
-    those of least norm, one choice of many. Forces of springs and gears on a joint are not part of its reaction.
+    admits. Components are in space or along the directors of the joint's first frame. With redundant constraints, multipliers and
+    hence reactions are those of least norm, one choice of many. Forces of springs and gears on a joint are not part of its reaction.
     """
     model = as_assembly(system)
     if axes not in ("space", "joint"):
@@ -117,7 +117,7 @@ def _momenta(model: Assembly, q: Array, v: Array) -> tuple[Array, Array]:
 
 def _read_joints(model: Assembly, function: Callable, states, wanted: Callable = lambda group: bool(group.kind.coordinates)):
     """A function of each group at all saved times, by the names of its joints."""
-    found = {}
+    found: dict[str, tuple[JointGroup, Array]] = {}
     for group in filter(wanted, model.joints):
         values = jax.vmap(lambda state, group=group: function(group, state))(states)
         found |= {name: (group, values[:, i]) for i, name in enumerate(group.names)}
