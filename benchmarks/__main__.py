@@ -8,7 +8,7 @@ import jax
 
 from .measure import print_table, write_json
 
-NAMES = ("gradient", "verification")
+NAMES = ("compilation", "gradient", "verification")
 
 
 def main() -> None:

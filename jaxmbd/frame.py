@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from . import rotation
-from .rotation import Matrix3, Vector3
+from .rotation import Vector3
 
 
 def _floating(value) -> Array:

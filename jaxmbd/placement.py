@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from . import rotation
 from .assembly import Assembly
-from .bodies.base import concrete
+from .bodies.base import concrete, number
 from .compiling import compiled
 from .errors import ModelError
 from .frame import Frame, identity
@@ -33,9 +33,8 @@ def as_frame(value: Any, who: str) -> Frame:
     """
     if isinstance(value, Frame):
         return value
-    pair = isinstance(value, Sequence) and len(value) == 2 and np.ndim(value[0]) == 1
-    position, turn = value if pair else (value, 0.0)
-    position, turn = jnp.asarray(position, float), jnp.asarray(turn, float)
+    pair = isinstance(value, Sequence) and len(value) == 2 and (isinstance(value[0], Sequence) or np.ndim(value[0]) == 1)
+    position, turn = (jnp.asarray(number(part)) for part in (value if pair else (value, 0.0)))
     if position.shape == (2,):
         position = jnp.append(position, 0.0)
     makers = {
@@ -111,54 +110,58 @@ def joint_gaps(model: Assembly, rows: Rows) -> dict[str, float]:
 
 
 def close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
-    """Positions near `rows` in which all joints meet and have the wanted coordinates: damped least squares, bodies moved least."""
-    columns = tuple(
-        (g, group.names.index(name), values.size)
-        for g, group in enumerate(model.joints)
-        for name, values in wanted.items()
-        if name in group.names
-    )
-    target = jnp.concatenate([jnp.zeros(0), *(wanted[model.joints[g].names[i]] for g, i, _ in columns)])
-    return _levenberg_marquardt(model, rows, target.astype(rows.dtype), columns)
+    """Positions near `rows` in which all joints meet and have the wanted coordinates: damped least squares, bodies moved least.
+
+    Differentiable by the parameters of the joints and by the coordinates: the derivative too moves bodies least.
+    """
+    where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
+    columns = tuple((*where[name], values.size) for name, values in wanted.items())
+    target = jnp.concatenate([jnp.zeros(0, rows.dtype), *(wanted[name].astype(rows.dtype) for name in wanted)])
+    fixed = jax.lax.stop_gradient((model, rows, target))
+    found, J = _levenberg_marquardt(*fixed, columns)
+    return _move(model, found, -jnp.linalg.pinv(J) @ _gap(model, found, target, columns))
+
+
+def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
+    """Every body moved freely by six increments, as far as its coordinates can."""
+    carry = jax.vmap(lambda w, frame: Free().motion(w, frame, frame)(frame).rows)
+    moved = carry(w.reshape(-1, 6), jax.vmap(Frame.from_rows)(rows))
+    return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
+
+
+def _gap(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Float[Array, " gap"]:
+    """Constraints of all joints, and how far coordinates are from what is wanted; angles up to full turns."""
+    joints = [group.constraints(rows) for group in model.joints]
+    read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
+    off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
+    angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
+    return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
 
 
 @compiled
-def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Rows:
-    """Steps of least norm, damped by the size of the residual; the damping adapts to the progress."""
-    count = rows.shape[0]
-    movable = np.repeat([float(kind.size > 0) for kind, number in model.kinds for _ in range(number)], 6)
-
-    def move(rows, w):
-        carry = jax.vmap(lambda w, frame: Free().motion(w, frame, frame)(frame).rows)
-        moved = carry(w.reshape(count, 6), jax.vmap(Frame.from_rows)(rows))
-        return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
-
-    def residual(rows):
-        joints = [group.constraints(rows) for group in model.joints]
-        read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
-        off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
-        angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
-        return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
+def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> tuple[Rows, Float[Array, "gap six"]]:
+    """Steps of least norm, damped as their success asks for; the position, and the Jacobian of the gap there."""
+    eps, none = jnp.finfo(rows.dtype).eps, jnp.zeros(6 * rows.shape[0], rows.dtype)
+    gap = lambda rows: _gap(model, rows, target, columns)
+    slope = lambda rows: jax.jacfwd(lambda w: gap(_move(model, rows, w)))(none)
 
     def body(carry):
-        rows, value, damping, steps, _ = carry
-        J = jax.jacfwd(lambda w: residual(move(rows, w)))(jnp.zeros(6 * count, rows.dtype)) * movable
+        rows, value, damping, steps = carry
+        J = slope(rows)
         square = J @ J.T
-        floor = (damping + 4 * jnp.finfo(rows.dtype).eps) * jnp.trace(square) / max(value.size, 1)
-        w = -J.T @ jnp.linalg.solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value)
-        moved = move(rows, w)
-        after = residual(moved)
+        floor = (damping + 4 * eps) * jnp.trace(square) / max(value.size, 1)
+        moved = _move(model, rows, -J.T @ jnp.linalg.solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value))
+        after = gap(moved)
         better = jnp.linalg.norm(after) < jnp.linalg.norm(value)
         keep = lambda new, old: jnp.where(better, new, old)
-        damping = jnp.where(better, damping * 0.1, jnp.maximum(damping, 1e-6) * 8)
-        return keep(moved, rows), keep(after, value), damping, steps + 1, ~better & (damping > 1e6)
+        return keep(moved, rows), keep(after, value), jnp.where(better, 0.1 * damping, jnp.maximum(8 * damping, 1e-6)), steps + 1
 
     def unfinished(carry):
-        _, value, _, steps, stuck = carry
-        return (jnp.max(jnp.abs(value)) > 8 * jnp.finfo(rows.dtype).eps) & (steps < 300) & ~stuck
+        _, value, damping, steps = carry
+        return (jnp.max(jnp.abs(value)) > 8 * eps) & (steps < 300) & (damping < 1e6)
 
-    start = (rows, residual(rows), jnp.asarray(1e-3, rows.dtype), jnp.int32(0), jnp.array(False))
-    return jax.lax.while_loop(unfinished, body, start)[0]
+    found = jax.lax.while_loop(unfinished, body, (rows, gap(rows), jnp.asarray(1e-3, rows.dtype), jnp.int32(0)))[0]
+    return found, slope(found)
 
 
 def _local(value: Any) -> Frame:

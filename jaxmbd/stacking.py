@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from .assembly import Assembly, Gauge, GearRow
 from .bodies import AbstractBody, Ground, PlanarBody, RigidBody
+from .bodies.base import concrete
 from .errors import ModelError
 from .frame import Frame, identity
 from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, stack
@@ -17,6 +18,8 @@ from .joints import AbstractJoint, Free
 from .loads import AbstractJointLoad, AbstractLoad, Gravity
 from .parts import Parts
 from .placement import Branches, JointFrames, Poses
+
+_SPATIAL = {RigidBody, Ground}  # for pairs of these all constraints of a joint count, and all its increments
 
 
 class Element(NamedTuple):
@@ -72,7 +75,8 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
 
 def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBody]]) -> tuple[JointGroup, ...]:
     """Joints stacked by kind, by the kinds of their bodies and by direction; then by what of them counts there."""
-    keys = [(classes[e.a], classes[e.b], e.reverse) for e in elements]
+    special = lambda *bodies: tuple(classes[i] for i in bodies) if {classes[i] for i in bodies} - _SPATIAL else None
+    keys = [(special(e.a, e.b), e.reverse) for e in elements]
     groups = []
     for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
         members = [elements[i] for i in indices]
@@ -102,7 +106,7 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
     In the plane, and on mass points, some never do. They are found from random positions of such bodies.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
-    if all(kind in (RigidBody, Ground) for kind in kinds):
+    if _SPATIAL.issuperset(kinds):
         return [(group.rows, group.columns)] * group.count
 
     def slopes(kind, on_a, on_b, key):
@@ -124,7 +128,10 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
     keys = jax.random.split(jax.random.key(0), 3)
     each = jax.vmap(slopes, (0, 0, 0, None))
     many = jax.vmap(lambda key: each(group.kind, group.on_a, group.on_b, key))(keys)
-    rows, columns = (np.asarray(jnp.max(part, axis=0)) > 1e-6 for part in many)
+    rows, columns = (concrete(jnp.max(part, axis=0)) for part in many)
+    if rows is None or columns is None:
+        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
+    rows, columns = rows > 1e-6, columns > 1e-6
     return [(tuple(np.flatnonzero(r).tolist()), tuple(np.flatnonzero(c).tolist())) for r, c in zip(rows, columns, strict=True)]
 
 

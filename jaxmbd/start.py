@@ -55,8 +55,8 @@ def project(
         values = np.abs(np.asarray(system.constraints(t, q)))
         worst = system.constraint_name(int(values.argmax()))
         raise ModelError(
-            f"project: the constraint manifold was not reached from this guess (worst constraint: {worst}, off by {values.max():.3g} at the "
-            "guess); give a guess closer to it, or check that the constraints can be met"
+            f"project: the constraint manifold was not reached from this guess (worst constraint: {worst}, off by {values.max():.3g} "
+            "at the guess); give a guess closer to it, or check that the constraints can be met"
         )
     return q1, v1
 

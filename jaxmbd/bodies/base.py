@@ -110,8 +110,9 @@ class Particle(AbstractBody):
 
 
 def number(value: Any) -> Any:
-    """A number or array as a parameter: what JAX traces stays as it is, the rest keeps all its digits in NumPy."""
-    return value if isinstance(value, jax.Array) else np.asarray(value, float)
+    """A number or array as a parameter: what JAX holds or traces stays with it, the rest keeps all its digits in NumPy."""
+    held = any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value))
+    return jnp.asarray(value) if held else np.asarray(value, float)
 
 
 def concrete(value: Any) -> np.ndarray | None:
