@@ -32,7 +32,7 @@ def axial(A: Matrix3) -> Vector3:
 
 
 def exp(theta: Vector3) -> Matrix3:
-    r"""Rodrigues' formula, $I + s(\alpha)\hat\theta + \frac12 s(\frac\alpha2)^2\hat\theta^2$ with $\alpha = |\theta|$, $s(x) = \sin x / x$."""
+    r"""Rodrigues: $I + s(\alpha)\hat\theta + \frac12 s(\frac\alpha2)^2\hat\theta^2$ with $\alpha = |\theta|$, $s(x) = \sin x / x$."""
     square = theta @ theta
     whole, half = _near_zero(square * jnp.array([1, 0.25], theta.dtype), 0.2, _SINE, lambda x: jnp.sin(jnp.sqrt(x)) / jnp.sqrt(x))
     hat = skew(theta)
