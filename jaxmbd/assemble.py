@@ -12,11 +12,23 @@ from jaxtyping import Array
 from . import assembly
 from .assembly import Assembly
 from .bodies import Ground, PlanarBody
+from .bodies.base import concrete
 from .errors import ModelError
 from .groups import Rows
 from .loads import Gravity
-from .parts import GROUND, Joint, Parts
-from .placement import Branches, Coordinates, Poses, as_frame, close, joint_frames, joint_gaps, reference_poses, set_coordinates
+from .parts import Joint, Parts
+from .placement import (
+    Branches,
+    Coordinates,
+    Poses,
+    as_frame,
+    check_points,
+    close,
+    joint_frames,
+    joint_gaps,
+    reference_poses,
+    set_coordinates,
+)
 from .stacking import order_bodies, stack_mechanism
 from .start import find_rank
 from .system import System, Vector
@@ -40,12 +52,13 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     poses, wanted = _read(mechanism, placement or {})
     poses = reference_poses(mechanism, poses)
     frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
+    check_points(mechanism, frames)
     names = order_bodies(mechanism.bodies)
     branches = find_branches(mechanism, names)
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
-    rows = _meet(model, jnp.stack([poses[name].rows for name in names]), wanted, solve or bool(wanted))
+    rows = _meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
     return _finish(model, rows, wanted, mechanism)
 
 
@@ -68,8 +81,8 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
     poses, wanted = {}, {}
     for name, value in placement.items():
         if name in mechanism.bodies:
-            if name == GROUND:
-                raise ModelError("the ground cannot be placed")
+            if isinstance(mechanism.bodies[name], Ground):
+                raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
         elif name in mechanism.connections:
             wanted[name] = jnp.atleast_1d(jnp.asarray(value, float))
@@ -82,12 +95,25 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
     return poses, wanted
 
 
+def _in_reach(model: Assembly, poses: Poses) -> Rows:
+    """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
+    rows = jnp.stack([poses[name].rows for name in model.bodies])
+    exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
+    oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
+    change = jnp.max(jnp.abs(exact - rows), axis=2)
+    off = concrete(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
+    if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
+        raise ModelError(
+            f"body {model.bodies[int(off.argmax())]!r} cannot take the pose that was given: planar bodies lie in the plane z = 0"
+        )
+    return exact
+
+
 def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
     """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
-    exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
-    gaps = joint_gaps(model, exact)
+    gaps = joint_gaps(model, rows)
     if not gaps:
-        return exact
+        return rows
     eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
     worst = max(gaps, key=lambda name: gaps[name])
     if gaps[worst] > np.sqrt(eps) * size and not solve:
@@ -96,8 +122,8 @@ def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows
             "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
         )
     if gaps[worst] <= 64 * eps * size:
-        return exact
-    closed = close(model, exact, wanted)
+        return rows
+    closed = close(model, rows, wanted)
     left = joint_gaps(model, closed)
     worst = max(left, key=lambda name: left[name])
     if not left[worst] <= np.sqrt(eps) * size:

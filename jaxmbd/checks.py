@@ -62,7 +62,7 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     given = [name for name in ("null_space", "chart") if system.has(name)]
     for name in given:
         _check_basis_shape(name, system, t0, q0)
-    position, rates, directions, M, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+    position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
     _require_on_manifold(system, position, q0, "q0")
     worst = _worst(rates, q0.dtype)
     if worst is not None:
@@ -70,7 +70,7 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
             f"v0 is not tangent to the constraints: {system.constraint_name(worst)} changes at the rate {float(rates[0][worst]):.3g}; "
             "use mbd.project(system, q0, v0) to find a consistent start"
         )
-    _check_mass(known(directions), known(M), rank_tolerance(q0.dtype))
+    _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
     for name, numbers in bases.items():
         _check_basis(name, numbers)
 
@@ -80,7 +80,7 @@ def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: l
     """All numbers that tell whether a start is consistent, in one compilation."""
     at = split(system, t, q)
     bases = {name: _basis(name, system, t, q, at) for name in given}
-    return _position(system, t, q), _rates(system, t, q, v, dt), at.basis, _unitless_mass(system, t, q, v, dt), bases
+    return _position(system, t, q), _rates(system, t, q, v, dt), _mass(system, t, q, v, dt, at), bases
 
 
 def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
@@ -101,11 +101,12 @@ def _rates(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple
     return jnp.abs(constraint_rate(system, t, q, v)), G @ jnp.abs(v) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
 
 
-def _unitless_mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Float[Array, "n n"]:
+def _mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
+    """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable."""
     M = mass_matrix(system, t, q, v, dt)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
-    return M / jnp.outer(unit, unit)
+    return unit[:, None] * at.basis, M / jnp.outer(unit, unit)
 
 
 def _worst(pair: tuple[Array, Array], dtype) -> int | None:
@@ -119,6 +120,7 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
     """The mass matrix may be singular, but not for an admissible velocity."""
     if N is None or M is None or N.shape[1] == 0:
         return
+    N = np.linalg.qr(N)[0]
     values, vectors = np.linalg.eigh(N.T @ (M + M.T) @ N / 2)
     least = np.argmin(np.abs(values))
     if abs(values[least]) <= tolerance:

@@ -3,8 +3,10 @@
 Each function returns a `Mechanism` and the placement of its bodies.
 """
 
+import jax.numpy as jnp
 import numpy as np
 
+from .assembly import chart
 from .bodies import PlanarBody, RigidBody
 from .joints import Fixed, Prismatic, Revolute, Spherical
 from .loads import Gravity
@@ -100,6 +102,27 @@ def six_body_linkage(length=0.1, angle=0.16 * np.pi, density=1000.0, gravity=DOW
         kind = Revolute(axes[i % 6])
         joints[f"hinge {i}"] = Joint(kind, f"body {i - 1}", f"body {i % 6}", at=corners[i % 6])
     return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
+def six_body_chart(u, q, model):
+    r"""A chart of `six_body_linkage` with one increment, for `System.with_chart`: all angles follow from one (106)-(109).
+
+    The increment is that of $\theta^1$ where $\sin\theta^1 < 0$ (sections 1 and 3), elsewhere that of $\theta^2$ (2 and 4): far from the
+    vertical tangents of the relation (107). That relation stays the same if $(\theta^1, \theta^2)$ becomes $(-\theta^2, -\theta^1)$,
+    so that one formula serves all sections.
+    """
+    hinges = next(group for group in model.tree if "hinge 1" in group.names)
+    angles = hinges.coordinates(model.frames(q))[:, 0]
+    first = jnp.where(angles[0] > np.pi / 2, angles[0] - 2 * np.pi, angles[0])
+    second = jnp.where(angles[1] < -np.pi / 2, angles[1] + 2 * np.pi, angles[1])
+    by_first = jnp.sin(first) < 0
+    driver, driven = jnp.where(by_first, jnp.stack([first, second]), -jnp.stack([second, first]))
+    driver = driver + jnp.where(by_first, u[0], -u[0])
+    principal = jnp.arcsin(jnp.sin(driver) / (1 - jnp.sin(driver)))
+    driven = jnp.where(jnp.cos(driven) > 0, principal, np.pi * jnp.sign(driven) - principal)
+    first, second = jnp.where(by_first, jnp.stack([driver, driven]), -jnp.stack([driven, driver]))
+    change = jnp.stack([first, second, first, second, first]) - angles
+    return chart(change - 2 * np.pi * jnp.round(change / (2 * np.pi)), q, model)
 
 
 def _principal_tetrahedron(vertices: np.ndarray, density: float) -> tuple[RigidBody, tuple]:

@@ -95,8 +95,8 @@ class JointGroup(eqx.Module):
         held = len(self.columns)  # the place of a zero, for increments that do not move the child
         places = [self.columns.index(i) if i in self.columns else held for i in range(self.kind.freedom)]
         increments = jnp.pad(u, ((0, 0), (0, 1)))[:, np.asarray(places, int)]
-        motion = jax.vmap(lambda kind, u, a, b: kind.motion(u, a, b))(self.kind, increments, *self.frames(bodies))
-        return jax.vmap(Motion.inverse)(motion) if self.reverse else motion
+        move = lambda kind, *given: kind.backward(*given) if self.reverse else kind.motion(*given)
+        return jax.vmap(move)(self.kind, increments, *self.frames(bodies))
 
 
 class LoadGroup(eqx.Module):

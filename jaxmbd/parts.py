@@ -25,18 +25,21 @@ class Joint(eqx.Module):
       joint's coordinates are zero where both frames coincide.
     """
 
-    kind: AbstractJoint
+    kind: Any
     a: str
     b: str
     at: Any
     on_a: Any
     on_b: Any
 
-    def __init__(self, kind: AbstractJoint, a: str, b: str, at: Any = None, on_a: Any = None, on_b: Any = None):
+    def __init__(self, kind: Any, a: str, b: str, at: Any = None, on_a: Any = None, on_b: Any = None):
         if at is not None and (on_a is not None or on_b is not None):
             raise ModelError(f"a joint between {a!r} and {b!r} sits either at a point in space, or on points of its bodies, not both")
-        self.kind = UserJoint(kind) if callable(kind) and not isinstance(kind, AbstractJoint) else kind
+        plain = callable(kind) and not isinstance(kind, AbstractJoint | type)
+        self.kind = UserJoint(kind) if plain else kind
         self.a, self.b = a, b
+        if isinstance(at, Frame):
+            raise ModelError(f"the joint between {a!r} and {b!r} is at a Frame; a frame is told on a body, with on_a and on_b")
         self.at, self.on_a, self.on_b = (_point(value) for value in (at, on_a, on_b))
 
 
@@ -103,7 +106,9 @@ def _check_types(parts: Parts) -> None:
         if not isinstance(joint, Joint | Gear):
             raise ModelError(f"joint {name!r} is a {type(joint).__name__}; write mbd.Joint(kind, first body, second body, at=point)")
         if isinstance(joint, Joint) and not isinstance(joint.kind, AbstractJoint):
-            raise ModelError(f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute() nor a function")
+            raise ModelError(
+                f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute(), an instance, nor a function"
+            )
     for load in parts.loads:
         if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
             raise ModelError(f"{load!r} is not a load")
@@ -128,11 +133,15 @@ def _check_names(parts: Parts) -> None:
 
 
 def _check_connection(name: str, joint: Joint, bodies: Mapping[str, AbstractBody]) -> None:
+    joint.kind.check(name)
     for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
         if body not in bodies:
             raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
         if matters and not bodies[body].oriented:
             raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
+    for body, point in zip((joint.a, joint.b), (joint.on_a, joint.on_b), strict=True):
+        if not bodies[body].oriented and point is not None:
+            raise ModelError(f"joint {name!r} sits off the mass point {body!r}; leave out the point on it")
     if joint.a == joint.b or (isinstance(bodies[joint.a], Ground) and isinstance(bodies[joint.b], Ground)):
         raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
 
@@ -149,4 +158,10 @@ def _check_coordinate(who: str, parts: Parts, name: str, index: int) -> None:
 
 
 def _point(value: Any) -> Any:
-    return value if value is None or isinstance(value, Frame) else number(value)
+    """A point or a frame in body axes, as a parameter."""
+    if value is None or isinstance(value, Frame):
+        return value
+    point = number(value)
+    if point.shape != (3,):
+        raise ModelError(f"a joint sits at a point with three components, not {value!r}")
+    return point

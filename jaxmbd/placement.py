@@ -1,6 +1,7 @@
 """Where the bodies of a mechanism are: given poses, joint coordinates, and closing what does not meet."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +26,15 @@ Coordinates = Mapping[str, Array]
 Branches = Sequence[tuple[str | None, Branch]]
 
 
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Tell which part a mistake is about."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"joint {name!r}: {error}") from None
+
+
 def as_frame(value: Any, who: str) -> Frame:
     """A pose: a `Frame`, a position, or a position with a rotation.
 
@@ -34,7 +44,10 @@ def as_frame(value: Any, who: str) -> Frame:
     if isinstance(value, Frame):
         return value
     pair = isinstance(value, Sequence) and len(value) == 2 and (isinstance(value[0], Sequence) or np.ndim(value[0]) == 1)
-    position, turn = (jnp.asarray(number(part)) for part in (value if pair else (value, 0.0)))
+    try:
+        position, turn = (jnp.asarray(number(part)) for part in (value if pair else (value, 0.0)))
+    except (TypeError, ValueError):
+        raise ModelError(f"the placement of {who!r} is {value!r}; give a position, or a pair of a position and a rotation") from None
     if position.shape == (2,):
         position = jnp.append(position, 0.0)
     makers = {
@@ -48,7 +61,11 @@ def as_frame(value: Any, who: str) -> Frame:
             f"the placement of {who!r} has a position of shape {position.shape} and a rotation of shape {turn.shape}; give a position "
             "(3,), or a pair of it and an angle, a rotation vector (3,), a quaternion (4,) or a matrix (3, 3)"
         )
-    return Frame(position, makers[turn.shape](turn))
+    frame = Frame(position, makers[turn.shape](turn))
+    numbers = concrete(frame.rows)
+    if numbers is not None and not (np.isfinite(numbers).all() and np.allclose(numbers[1:] @ numbers[1:].T, np.eye(3), atol=1e-4)):
+        raise ModelError(f"the placement of {who!r} is not a finite position with a rotation: {numbers.tolist()}")
+    return frame
 
 
 def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
@@ -60,22 +77,34 @@ def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
     return _local(joint.on_a) @ axes, _local(joint.on_b) @ axes
 
 
+def check_points(mechanism: Parts, frames: JointFrames) -> None:
+    """Refuse joints beside mass points: an offset could not turn with them."""
+    for name, pair in frames.items():
+        joint = mechanism.connections[name]
+        for body, frame in zip((joint.a, joint.b), pair, strict=True):
+            offset = concrete(frame.origin)
+            if not mechanism.bodies[body].oriented and offset is not None and np.max(np.abs(offset)) > 1e-8:
+                raise ModelError(f"joint {name!r} is not at the mass point {body!r}, but off it by {offset.tolist()}; place them together")
+
+
 def reference_poses(mechanism: Parts, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
     poses = {"ground": identity()} | given
-    told = [joint for joint in mechanism.connections.values() if joint.at is None]
+    told = {name: joint for name, joint in mechanism.connections.items() if joint.at is None}
     found = True
     while found:
         found = False
-        for joint in told:
+        for name, joint in told.items():
             known = (joint.a in poses, joint.b in poses)
-            if known == (True, False):
-                on_a, on_b = joint_frames(joint, poses)
-                poses[joint.b] = poses[joint.a] @ on_a @ joint.kind.rest() @ on_b.inverse()
-            elif known == (False, True):
-                on_a, on_b = joint_frames(joint, poses)
-                poses[joint.a] = poses[joint.b] @ on_b @ joint.kind.rest().inverse() @ on_a.inverse()
-            found = found or known.count(True) == 1
+            if known.count(True) != 1:
+                continue
+            found, (on_a, on_b) = True, joint_frames(joint, poses)
+            with naming(name):
+                rest = joint.kind.rest()
+            if joint.a in poses:
+                poses[joint.b] = poses[joint.a] @ on_a @ rest @ on_b.inverse()
+            else:
+                poses[joint.a] = poses[joint.b] @ on_b @ rest.inverse() @ on_a.inverse()
     return {name: poses.get(name, identity()) for name in mechanism.bodies}
 
 
@@ -91,9 +120,10 @@ def set_coordinates(
         joint, (on_a, on_b) = mechanism.connections[name], frames[name]
         relative = (poses[joint.a] @ on_a).inverse() @ poses[joint.b] @ on_b
         if name in wanted:
-            rest = joint.kind.rest()
-            increments = jnp.zeros(joint.kind.freedom).at[: wanted[name].size].set(wanted[name])
-            relative = joint.kind.motion(increments, identity(), rest)(rest)
+            start = relative if joint.kind.additive else joint.kind.rest()
+            change = wanted[name] - joint.kind.coordinate(identity(), start)
+            increments = jnp.zeros(joint.kind.freedom).at[: change.size].set(change)
+            relative = joint.kind.motion(increments, identity(), start)(start)
         on_parent, on_child = (on_b, on_a) if branch.reverse else (on_a, on_b)
         moved[child] = moved[parent] @ on_parent @ (relative.inverse() if branch.reverse else relative) @ on_child.inverse()
     return moved

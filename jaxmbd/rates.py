@@ -22,8 +22,8 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     """The velocity at `q` with these rates of joints, by name; all other joints move as little as the loops ask for.
 
     A rate is a number or one for each increment of the joint: velocities along, and angular velocities about, the directors of its first
-    frame. A free body is named itself and takes six: velocity and angular velocity in space (three in the plane, and for mass
-    points). Rates that no motion has are an error.
+    frame (of `Universal`, the second is about the axis in the second body). A free body is named itself and takes six: velocity and
+    angular velocity in space (three in the plane, and for mass points). Rates that no motion has are an error.
     """
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)

@@ -17,7 +17,7 @@ from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, stack
 from .joints import AbstractJoint, Free
 from .loads import AbstractJointLoad, AbstractLoad, Gravity
 from .parts import Parts
-from .placement import Branches, JointFrames, Poses
+from .placement import Branches, JointFrames, Poses, naming
 
 _SPATIAL = {RigidBody, Ground}  # for pairs of these all constraints of a joint count, and all its increments
 
@@ -66,7 +66,8 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
 
     def element(name: str) -> Element:
         joint, (on_a, on_b) = mechanism.connections[name], frames[name]
-        kind = joint.kind.settled(poses[joint.a] @ on_a, poses[joint.b] @ on_b).bare()
+        with naming(name):
+            kind = joint.kind.settled(poses[joint.a] @ on_a, poses[joint.b] @ on_b).bare()
         return Element(name, kind, on_a, on_b, place[joint.a], place[joint.b], reverse.get(name, False))
 
     free = [Element(names[b.child], Free(), identity(), identity(), b.parent, b.child, False) for name, b in branches if name is None]
@@ -117,7 +118,7 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
 
         def child(u):
             a, b = frames(q)
-            moved = kind.motion(u, a, b).inverse()(a) if group.reverse else kind.motion(u, a, b)(b)
+            moved = kind.backward(u, a, b)(a) if group.reverse else kind.motion(u, a, b)(b)
             body, local = (kinds[0], on_a) if group.reverse else (kinds[1], on_b)
             return body.lower((moved @ local.inverse()).rows)
 

@@ -86,7 +86,7 @@ class RigidBody(AbstractBody):
         return cls(mass, xp.trace(euler) * np.eye(3) - euler, com)
 
     @classmethod
-    def box(cls, mass, size: Sequence) -> "RigidBody":
+    def box(cls, mass, size: Any) -> "RigidBody":
         """A homogeneous box with edges along the body axes."""
         return cls._principal(mass, [edge**2 / 12 for edge in size])
 

@@ -5,9 +5,11 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import rotation
+from ..bodies.base import concrete
 from ..errors import ModelError
 from ..frame import Frame, Motion, identity
 from ..rotation import Matrix3
@@ -39,6 +41,10 @@ class AbstractJoint(eqx.Module):
         """
         raise ModelError(f"{type(self).__name__} has no relative motion of its own")
 
+    def backward(self, u: Float[Array, " freedom"], a: Frame, b: Frame) -> Motion:
+        """The rigid motion of the first body by the same increments while the second one rests."""
+        return self.motion(u, a, b).inverse()
+
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, " coordinates"]:
         """The joint's coordinates, zero where the frames coincide; angles within half a turn."""
         return jnp.zeros(0, a.origin.dtype)
@@ -59,6 +65,9 @@ class AbstractJoint(eqx.Module):
         """The joint without what only its orientation needed."""
         return self
 
+    def check(self, name: str) -> None:
+        """Refuse impossible numbers, naming the joint."""
+
     @property
     def moves(self) -> bool:
         """Whether a relative motion is known, so that the joint can be a branch of the spanning tree."""
@@ -72,6 +81,9 @@ class AbstractAxisJoint(AbstractJoint):
 
     def orientation(self) -> Matrix3:
         return rotation.basis(self.axis)
+
+    def check(self, name: str) -> None:
+        check_axis(name, self.axis)
 
     def bare(self) -> "AbstractJoint":
         return eqx.tree_at(lambda joint: joint.axis, self, None, is_leaf=lambda x: x is None)
@@ -88,6 +100,22 @@ class Free(AbstractJoint):
 
     def motion(self, u: Float[Array, "6"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[:3]) @ Motion.turn(u[3:], b.origin)
+
+
+def check_axis(name: str, axis: Any) -> None:
+    """Refuse what is not a direction."""
+    if axis.shape != (3,):
+        raise ModelError(f"joint {name!r} has an axis of shape {axis.shape}; it must have three components")
+    numbers = concrete(axis)
+    if numbers is not None and not (np.isfinite(numbers).all() and np.linalg.norm(numbers) > 0):
+        raise ModelError(f"joint {name!r} has the axis {numbers}, which has no direction")
+
+
+def check_not_zero(name: str, what: str, value: Any) -> None:
+    """Refuse numbers that are zero or not finite."""
+    numbers = concrete(value)
+    if numbers is not None and not (numbers.shape == () and np.isfinite(numbers) and numbers != 0):
+        raise ModelError(f"joint {name!r} has the {what} {numbers}; it must be a number other than zero")
 
 
 def angle_about(a: Frame, b: Frame) -> Array:

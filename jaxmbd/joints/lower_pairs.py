@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .. import rotation
 from ..bodies.base import number
 from ..frame import Frame, Motion
-from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, lock_rows, offset, turned
+from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, check_not_zero, lock_rows, offset, turned
 
 
 class Fixed(AbstractJoint):
@@ -147,6 +147,10 @@ class Screw(AbstractAxisJoint):
 
     def __init__(self, pitch, axis=(0.0, 0.0, 1.0)):
         self.pitch, self.axis = number(pitch), number(axis)
+
+    def check(self, name: str) -> None:
+        super().check(name)
+        check_not_zero(name, "pitch", self.pitch)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
         angle = self.coordinate(a, b)[0]

@@ -5,15 +5,16 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from .. import rotation
-from ..bodies.base import number
+from ..bodies.base import concrete, number
 from ..errors import ModelError
 from ..frame import Frame, Motion
 from ..rotation import Matrix3
-from .base import AbstractAxisJoint, AbstractJoint, offset
+from .base import AbstractAxisJoint, AbstractJoint, check_axis, check_not_zero, offset
 
 
 class Universal(AbstractJoint):
@@ -46,6 +47,13 @@ class Universal(AbstractJoint):
         x = rotation.unit(jnp.asarray(self.second) - z * (z @ jnp.asarray(self.second)))
         return jnp.stack([x, jnp.cross(z, x), z], axis=1)
 
+    def check(self, name: str) -> None:
+        check_axis(name, self.axis)
+        check_axis(name, self.second)
+        numbers = concrete(jnp.cross(jnp.asarray(self.axis), jnp.asarray(self.second)))
+        if numbers is not None and not np.linalg.norm(numbers) > 0:
+            raise ModelError(f"joint {name!r} has two parallel axes {self.axis} and {self.second}; they must cross")
+
     def bare(self) -> "AbstractJoint":
         return eqx.tree_at(lambda joint: (joint.axis, joint.second), self, (None, None), is_leaf=lambda x: x is None)
 
@@ -68,7 +76,14 @@ class Distance(AbstractJoint):
     def motion(self, u: Float[Array, "5"], a: Frame, b: Frame) -> Motion:
         """Two rotations about the first point at right angles to the rod, three of the second body about its own point."""
         across = rotation.basis(b.origin - a.origin)[:, :2]
-        return Motion.turn(across @ u[:2], a.origin) @ Motion.turn(u[2:], b.origin)
+        return Motion.turn(across @ u[:2], a.origin) @ Motion.turn(a.rotation @ u[2:], b.origin)
+
+    def backward(self, u: Float[Array, "5"], a: Frame, b: Frame) -> Motion:
+        return self.motion(u, b, a)
+
+    def check(self, name: str) -> None:
+        if self.length is not None:
+            check_not_zero(name, "length", self.length)
 
     def rest(self) -> Frame:
         if self.length is None:
@@ -76,7 +91,12 @@ class Distance(AbstractJoint):
         return Frame(jnp.asarray(self.length) * jnp.array([0.0, 0.0, 1.0]), jnp.eye(3))
 
     def settled(self, a: Frame, b: Frame) -> "AbstractJoint":
-        return self if self.length is not None else Distance(jnp.linalg.norm(b.origin - a.origin))
+        if self.length is not None:
+            return self
+        length = jnp.linalg.norm(b.origin - a.origin)
+        if concrete(length) == 0:
+            raise ModelError("a Distance joins two points that coincide; tell them on either body with on_a and on_b")
+        return Distance(length)
 
 
 class PointOnLine(AbstractAxisJoint):
@@ -96,7 +116,7 @@ class PointOnLine(AbstractAxisJoint):
         return offset(a, b)[:2]
 
     def motion(self, u: Float[Array, "4"], a: Frame, b: Frame) -> Motion:
-        return Motion.move(u[0] * a.z) @ Motion.turn(u[1:], b.origin)
+        return Motion.move(u[0] * a.z) @ Motion.turn(a.rotation @ u[1:], b.origin)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
         return offset(a, b)[2:]

@@ -43,7 +43,8 @@ class Spring(AbstractLoad):
         return length(b.point(self.at_b) - a.point(self.at_a))
 
     def potential(self, t: Array, a: Frame, b: Frame) -> Array:
-        return 0.5 * self.stiffness * (self.elongation(a, b) - self.rest) ** 2
+        rod = b.point(self.at_b) - a.point(self.at_a)  # squared here, so that a spring without rest length is smooth where its ends meet
+        return 0.5 * self.stiffness * (rod @ rod - 2 * self.rest * length(rod) + self.rest**2)
 
     def power(self, t: Array, at: tuple[Frame, Frame], rates: tuple[Frame, Frame], virtual: tuple[Frame, Frame]) -> Array:
         if self.damping is None:
