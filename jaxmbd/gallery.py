@@ -58,7 +58,7 @@ def four_bar(lengths=(1.0, 2.5, 2.0, 2.2), planar: bool = False, turn=None, grav
         along = end - start
         angle = float(np.arctan2(along[1], along[0]))
         R = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
-        bodies[name] = PlanarBody.rod(length, length) if planar else RigidBody.box(length, (length, 0.1, 0.05))
+        bodies[name] = PlanarBody.plate(length, (length, 0.1)) if planar else RigidBody.box(length, (length, 0.1, 0.05))
         placement[name] = (turn @ (start + end) / 2, turn @ R)
     ends = [GROUND, *names, GROUND]
     joints = {
@@ -70,7 +70,7 @@ def four_bar(lengths=(1.0, 2.5, 2.0, 2.2), planar: bool = False, turn=None, grav
 
 def slider_crank(crank=1.0, rod=2.0, masses=(1.0, 2.0, 1.5), planar: bool = True, gravity=(0.0, -9.81, 0.0)) -> tuple[Mechanism, Placement]:
     """A crank that drives a slider along the first axis through a connecting rod, stretched out in the placement."""
-    make = PlanarBody.rod if planar else lambda mass, length: RigidBody.box(mass, (length, 0.1, 0.05))
+    make = lambda mass, length: PlanarBody.plate(mass, (length, 0.1)) if planar else RigidBody.box(mass, (length, 0.1, 0.05))
     slider = PlanarBody.plate(masses[2], (0.4, 0.2)) if planar else RigidBody.box(masses[2], (0.4, 0.2, 0.2))
     bodies = {"crank": make(masses[0], crank), "rod": make(masses[1], rod), "slider": slider}
     z = (0.0, 0.0, 1.0)

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from .assembly import Assembly, Gauge, GearRow
 from .bodies import AbstractBody, Ground, PlanarBody, RigidBody
 from .bodies.base import concrete
+from .compiling import compiled
 from .errors import ModelError
 from .frame import Frame, identity
 from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, stack
@@ -127,9 +128,9 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
         return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
 
     keys = jax.random.split(jax.random.key(0), 3)
-    each = jax.vmap(slopes, (0, 0, 0, None))
-    many = jax.vmap(lambda key: each(group.kind, group.on_a, group.on_b, key))(keys)
-    rows, columns = (concrete(jnp.max(part, axis=0)) for part in many)
+    every = jax.vmap(jax.vmap(slopes, (0, 0, 0, None)), (None, None, None, 0))
+    largest = compiled(lambda *parts: [jnp.max(part, axis=0) for part in every(*parts)])
+    rows, columns = map(concrete, largest(*jax.lax.stop_gradient((group.kind, group.on_a, group.on_b)), keys))
     if rows is None or columns is None:
         raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
     rows, columns = rows > 1e-6, columns > 1e-6

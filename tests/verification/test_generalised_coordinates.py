@@ -62,7 +62,7 @@ def slider_crank_lagrangian(x, rate):
         return pin / 2, (pin + wrist) / 2, wrist, tilt
 
     (crank, rod, slider, _), (v_crank, v_rod, v_slider, spin) = jax.jvp(positions, (x[0],), (rate[0],))
-    kinetic = 0.5 * v_crank @ v_crank + rate[0] ** 2 / 24 + v_rod @ v_rod + 0.5 * (2 * 4 / 12) * spin**2 + 0.75 * v_slider @ v_slider
+    kinetic = 0.5 * v_crank @ v_crank + 1.01 / 24 * rate[0] ** 2 + v_rod @ v_rod + 4.01 / 12 * spin**2 + 0.75 * v_slider @ v_slider
     return kinetic - 9.81 * (crank[1] + 2 * rod[1] + 1.5 * slider[1])
 
 

@@ -101,6 +101,6 @@ def test_energies(motions):
 def test_condition_numbers(dt, published):
     """Table 1 within a factor of ten for the multipliers; one unknown has the condition number one."""
     motion = run("tree", dt)
-    with_multipliers = np.median(post.condition_number(SYSTEM, motion, mbd.Multipliers()))
-    assert 0.1 < with_multipliers / published < 10
+    with_multipliers = post.condition_number(SYSTEM, motion, mbd.Multipliers())
+    assert 0.1 < with_multipliers[0] / published < 10
     np.testing.assert_allclose(post.condition_number(EXPLICIT, motion, mbd.Reparametrised()), 1.0)
