@@ -26,6 +26,15 @@ def median_times(alternatives: dict[str, Callable], repeats: int = 15) -> dict[s
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
+def row(section: str, what: str, expected: str, measured) -> dict:
+    text = measured if isinstance(measured, str) else f"{float(measured):.1e}"
+    return {"section": section, "what": what, "expected": expected, "measured": text}
+
+
+def largest(values) -> float:
+    return float(np.max(np.abs(np.asarray(values))))
+
+
 def print_table(rows: list[dict]) -> None:
     """Rows with the same keys as an aligned table."""
     cells = [list(rows[0])] + [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]

@@ -8,6 +8,9 @@ import jaxmbd as mbd
 from jaxmbd import calculus, post
 from tests.mechanisms import chain, charged_particle, kepler, pendulum, rotate, spherical_pendulum
 
+from .measure import largest, row
+from .verification_mechanisms import linkage, loops
+
 SCHEMES = {
     "Midpoint()": (mbd.Midpoint(), 2),
     "Trapezoidal()": (mbd.Trapezoidal(), 2),
@@ -18,15 +21,6 @@ SCHEMES = {
 }
 FORMULATIONS = {"Multipliers()": mbd.Multipliers(), "NullSpace()": mbd.NullSpace(), "Reparametrised()": mbd.Reparametrised()}
 IMPLICIT = mbd.Reparametrised("implicit", "qr")
-
-
-def row(section: str, what: str, expected: str, measured) -> dict:
-    text = measured if isinstance(measured, str) else f"{float(measured):.1e}"
-    return {"section": section, "what": what, "expected": expected, "measured": text}
-
-
-def largest(values) -> float:
-    return float(np.max(np.abs(np.asarray(values))))
 
 
 def published() -> list[dict]:
@@ -145,4 +139,4 @@ def derivatives() -> list[dict]:
 
 def run() -> list[dict]:
     """All sections."""
-    return published() + orders() + invariants() + derivatives()
+    return published() + linkage() + orders() + invariants() + loops() + derivatives()

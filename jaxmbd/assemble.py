@@ -137,8 +137,7 @@ def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows
 def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
-    offsets = [gauges[gear.second] - gear.ratio * gauges[gear.first] for gear in model.gears]
-    model = eqx.tree_at(lambda m: [gear.offset for gear in m.gears], model, offsets) if offsets else model
+    model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))
     powered = any(load.has_power for load in mechanism.loads if not isinstance(load, Gravity))
     system = System.from_functions(
         kinetic=assembly.kinetic,

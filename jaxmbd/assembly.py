@@ -5,7 +5,8 @@ kept for joints on which a load or a gear acts. Constraints are, in this order, 
 the spanning tree, and those that close loops. The chart moves every body by the product of the motions on its path from the ground.
 """
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,25 +20,29 @@ from .groups import Indices, JointGroup, JointLoadGroup, LoadGroup, Rows, total
 from .system import Vector
 
 
-class Gauge(eqx.Module):
+class Gauge(NamedTuple):
     """Where a gauge reads: a coordinate of a joint of a group; `increment` is its place in the chart's increments."""
 
-    name: str = eqx.field(static=True)
-    group: int = eqx.field(static=True)
-    element: int = eqx.field(static=True)
-    coordinate: int = eqx.field(static=True)
-    angular: bool = eqx.field(static=True)
-    increment: int = eqx.field(static=True)
+    name: str
+    group: int
+    element: int
+    coordinate: int
+    angular: bool
+    increment: int
 
 
-class GearRow(eqx.Module):
-    """A fixed ratio between two gauges: the change of the second is `ratio` times that of the first, counted from `offset`."""
+class Gears(eqx.Module):
+    """Fixed ratios between pairs of gauges: the second is `ratio` times the first, and `offset`."""
 
     ratio: Any
     offset: Any
-    first: int = eqx.field(static=True)
-    second: int = eqx.field(static=True)
-    name: str = eqx.field(static=True)
+    first: Indices = eqx.field(static=True)
+    second: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def off(self, gauges: Float[Array, " g"]) -> Float[Array, " gears"]:
+        """Second gauges less what the first ones and the ratios ask for; the offset is not counted."""
+        return gauges[np.asarray(self.second, int)] - self.ratio * gauges[np.asarray(self.first, int)]
 
 
 class Assembly(eqx.Module):
@@ -47,10 +52,10 @@ class Assembly(eqx.Module):
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
     tree: tuple[JointGroup, ...]
     closing: tuple[JointGroup, ...]
-    gears: tuple[GearRow, ...]
+    gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
-    gauges: tuple[Gauge, ...]
+    gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
@@ -75,7 +80,7 @@ class Assembly(eqx.Module):
     def closures(self) -> int:
         """Number of constraints that the chart does not fulfil."""
         extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
-        return sum(group.count * len(group.rows) for group in self.closing) + extra + len(self.gears)
+        return sum(group.count * len(group.rows) for group in self.closing) + extra + len(self.gears.names)
 
     def parts(self, q: Vector) -> tuple[list[tuple[type[AbstractBody], Float[Array, "count k"]]], Float[Array, " g"]]:
         """Coordinates kind by kind, and the gauges."""
@@ -115,14 +120,15 @@ class Assembly(eqx.Module):
         internal = [name for name, kind in zip(self.bodies, kinds, strict=True) for _ in range(kind.internal)]
         tree, closing = ([name for group in groups for name in group.names for _ in group.rows] for groups in (self.tree, self.closing))
         on_tree, on_closing = ([g.name for g in self.gauges if (g.group < len(self.tree)) == first] for first in (True, False))
-        return [*internal, *tree, *on_tree, *closing, *on_closing, *(gear.name for gear in self.gears)]
+        return [*internal, *tree, *on_tree, *closing, *on_closing, *self.gears.names]
 
     def readings(self, bodies: Rows) -> Float[Array, " g"]:
         """What the gauges would show by the frames alone, angles within half a turn."""
-        if not self.gauges:
-            return jnp.zeros(0, bodies.dtype)
-        read = {index: self.joints[index].coordinates(bodies) for index in {gauge.group for gauge in self.gauges}}
-        return jnp.stack([read[gauge.group][gauge.element, gauge.coordinate] for gauge in self.gauges])
+        values = [jnp.zeros(0, bodies.dtype)]
+        for index, gauges in itertools.groupby(self.gauges, lambda gauge: gauge.group):
+            places = np.array([(gauge.element, gauge.coordinate) for gauge in gauges])
+            values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
+        return jnp.concatenate(values)
 
 
 @jax.jit
@@ -162,9 +168,10 @@ def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
     internal = [jax.vmap(kind.constraint)(block).ravel() for kind, block in blocks if kind.internal]
     measured = _gauge_rows(model, bodies, gauges)
     in_tree = sum(gauge.group < len(model.tree) for gauge in model.gauges)
-    ratios = [(gauges[gear.second] - gear.ratio * gauges[gear.first] - gear.offset)[None] for gear in model.gears]
     tree, closing = ([group.constraints(bodies) for group in groups] for groups in (model.tree, model.closing))
-    return jnp.concatenate([*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], *ratios])
+    return jnp.concatenate(
+        [*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], model.gears.off(gauges) - model.gears.offset]
+    )
 
 
 def _gauge_rows(model: Assembly, bodies: Rows, gauges: Float[Array, " g"]) -> Float[Array, " g"]:

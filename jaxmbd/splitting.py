@@ -83,12 +83,12 @@ def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open
 def numerical_rank(system: System, t: Scalar, q: Vector) -> Array:
     """Rank of the constraint Jacobian; where a chart fulfils most constraints, only the others need be looked at."""
     if system.closures is None:
-        return _matrix_rank(constraint_jacobian(system, t, q))
+        return matrix_rank(constraint_jacobian(system, t, q))
     G, P = closure_jacobian(system, t, q), chart_directions(system, t, q)
-    return fulfilled(system, q) + _matrix_rank(G @ P, _row_size(G, P))
+    return fulfilled(system, q) + matrix_rank(G @ P, _row_size(G, P))
 
 
-def _matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) -> Array:
+def matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) -> Array:
     """Rank of a Jacobian, its rows brought to comparable length so that units do not matter."""
     if G.size == 0:
         return jnp.array(0)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .assembly import Assembly, Gauge, GearRow
+from .assembly import Assembly, Gauge, Gears
 from .bodies import AbstractBody, Ground, PlanarBody, RigidBody
 from .bodies.base import concrete
 from .compiling import compiled
@@ -111,30 +111,37 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
     if _SPATIAL.issuperset(kinds):
         return [(group.rows, group.columns)] * group.count
 
-    def slopes(kind, on_a, on_b, key):
-        q = [_random_coordinates(body, k) for body, k in zip(kinds, jax.random.split(key), strict=True)]
+    parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
+    rows, columns = map(concrete, _slopes(*parts, *kinds, group.reverse))
+    if rows is None or columns is None:
+        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
+    pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
+    return list(zip(pick(rows), pick(columns), strict=True))
+
+
+@compiled
+def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractBody], second: type[AbstractBody], reverse: bool):
+    """The largest slope of each constraint by coordinates, and of the child's coordinates by each increment, of stacked joints."""
+
+    def one(kind, on_a, on_b, key):
+        q = [_random_coordinates(body, k) for body, k in zip((first, second), jax.random.split(key), strict=True)]
 
         def frames(q):
-            return [Frame.from_rows(body.lift(part)) @ local for body, part, local in zip(kinds, q, (on_a, on_b), strict=True)]
+            return Frame.from_rows(first.lift(q[0])) @ on_a, Frame.from_rows(second.lift(q[1])) @ on_b
 
         def child(u):
             a, b = frames(q)
-            moved = kind.backward(u, a, b)(a) if group.reverse else kind.motion(u, a, b)(b)
-            body, local = (kinds[0], on_a) if group.reverse else (kinds[1], on_b)
-            return body.lower((moved @ local.inverse()).rows)
+            if reverse:
+                return first.lower((kind.backward(u, a, b)(a) @ on_a.inverse()).rows)
+            return second.lower((kind.motion(u, a, b)(b) @ on_b.inverse()).rows)
 
         rows = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
         columns = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else jnp.zeros((1, 0))
         return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
 
     keys = jax.random.split(jax.random.key(0), 3)
-    every = jax.vmap(jax.vmap(slopes, (0, 0, 0, None)), (None, None, None, 0))
-    largest = compiled(lambda *parts: [jnp.max(part, axis=0) for part in every(*parts)])
-    rows, columns = map(concrete, largest(*jax.lax.stop_gradient((group.kind, group.on_a, group.on_b)), keys))
-    if rows is None or columns is None:
-        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
-    rows, columns = rows > 1e-6, columns > 1e-6
-    return [(tuple(np.flatnonzero(r).tolist()), tuple(np.flatnonzero(c).tolist())) for r, c in zip(rows, columns, strict=True)]
+    every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)
+    return [jnp.max(part, axis=0) for part in every]
 
 
 def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
@@ -167,12 +174,12 @@ def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[Joint
     return tuple(found)
 
 
-def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[GearRow, ...]:
-    gears = []
-    for name, gear in mechanism.gears.items():
-        first, second = (numbered[pair] for pair in zip((gear.first, gear.second), gear.indices, strict=True))
-        gears.append(GearRow(gear.ratio, np.zeros(()), first, second, name))
-    return tuple(gears)
+def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> Gears:
+    gears = mechanism.gears.values()
+    first = tuple(numbered[gear.first, gear.indices[0]] for gear in gears)
+    second = tuple(numbered[gear.second, gear.indices[1]] for gear in gears)
+    ratio = stack([gear.ratio for gear in gears]) if gears else np.zeros(0)
+    return Gears(ratio, np.zeros(len(gears)), first, second, tuple(mechanism.gears))
 
 
 def _loads(mechanism: Parts, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:

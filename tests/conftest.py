@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
@@ -12,3 +13,10 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 with install_import_hook("jaxmbd", "beartype.beartype"):
     import jaxmbd  # noqa: F401
+
+
+@pytest.fixture(autouse=True, scope="module")
+def free_compiled_programs():
+    """Each compiled program holds memory maps, of which a process has only so many."""
+    yield
+    jax.clear_caches()
