@@ -22,10 +22,10 @@ def describe(system: System, q: Vector) -> str:
         f"degrees of freedom: {freedom}",
         f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
     ]
-    for group in model.joints:
-        role = "closes a loop" if group in model.closing else "tree"
-        kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
-        lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
+    for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
+        for group in groups:
+            kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
+            lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
     if constraints > independent:
         lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
     return "\n".join(lines)

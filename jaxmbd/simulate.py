@@ -16,6 +16,7 @@ from .errors import ModelError, Result
 from .formulations import AbstractFormulation, Multipliers
 from .kinetics import velocity
 from .newton import Newton
+from .rows import over_rows
 from .schemes import AbstractScheme, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .solving import SolvedStep, solve_step
@@ -156,10 +157,10 @@ def _trajectory(system, final, departures, outcome, dt, scheme, stride) -> Traje
     incoming = append(departures.incoming, final.incoming)
     ahead = (departures.nodes[:, 0] - departures.q) / (scheme.fractions[1] * dt)
     guess = jax.lax.stop_gradient(append(ahead, -final.previous / dt))
-    v = jax.vmap(lambda t, q, p, guess: velocity(system, t, q, p, dt, guess))(t, q, incoming, guess)
+    v = over_rows(lambda t, q, p, guess: velocity(system, t, q, p, dt, guess), t, q, incoming, guess)
     p = jax.vmap(lambda t, q, v: momentum(system, t, q, v, dt))(t, q, v)
     reaction = append(jax.vmap(lambda left: _reaction(system, scheme, dt, left))(departures), final.incoming - p[-1])
-    impulses = jax.vmap(lambda t, q, f: least_norm_multipliers(system, t, q, f))(t, q, reaction)
+    impulses = over_rows(lambda t, q, f: least_norm_multipliers(system, t, q, f), t, q, reaction)
     before, after = scheme.weights[-1], scheme.weights[0]
     share = jnp.full(t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
     results, newton_steps, residuals = outcome

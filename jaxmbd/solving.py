@@ -39,23 +39,23 @@ def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Proble
 
 @eqx.filter_custom_jvp
 def _solve(before, *, guess, alive, scheme, formulation, newton):
-    """The fields of a `SolvedStep`, and the unknowns with the last tangent of Newton's method, for the derivative."""
+    """The fields of a `SolvedStep`, and for the derivative: unknowns, last tangent of Newton's method, what was prepared once."""
     problem = formulation.prepare(scheme, before)
     x0, scale = formulation.guess(guess, problem)
     solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
     nodes = formulation.nodes(solution.value, problem)
-    return (nodes, solution.result, solution.steps, solution.residual, problem.split.regular), solution.value, tangent
+    return (nodes, solution.result, solution.steps, solution.residual, problem.split.regular), solution.value, tangent, (problem.split, problem.basis)
 
 
 @_solve.def_jvp
 def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
-    (nodes, result, *rest), x, last = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
-    out = (nodes, result, *rest), x, last
-    constant = lambda d_nodes, d_x: ((d_nodes, None, *(None for _ in rest)), d_x, jax.tree.map(lambda _: None, last))
+    out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    (nodes, result, *rest), x, last, prepared = out
+    constant = lambda d_nodes, d_x: ((d_nodes, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
     solved = result == Result.SUCCESS
-    problem = formulation.prepare(scheme, jax.lax.stop_gradient(before))
+    problem = jax.lax.stop_gradient(Problem(scheme, before, *prepared))
     at_rest = jnp.broadcast_to(before.q0, nodes.shape)
     twin, variable = formulation.differentiated(before, problem)
     own = twin is formulation

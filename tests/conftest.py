@@ -2,7 +2,9 @@
 
 import os
 
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
+# Threads are switched off because batched factorisations at the same time can wait for each other forever on few cores.
+FLAGS = ("--xla_cpu_use_fusion_emitters=false", "--xla_backend_optimization_level=0", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
 
 import jax
 import pytest

@@ -11,6 +11,7 @@ ROOT = Path(jaxmbd.__file__).parent
 ORDER = [
     "errors",
     "compiling",
+    "rows",
     "rotation",
     "frame",
     "bodies",

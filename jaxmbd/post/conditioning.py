@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from ..formulations import AbstractFormulation
 from ..newton import Newton
+from ..rows import over_rows
 from ..schemes import StepInput
 from ..solving import step_residual
 from ..system import System
@@ -36,4 +37,4 @@ def condition_number(
             matrix = matrix.at[:, x.size - multipliers :].multiply(dt * dt)
         return jnp.linalg.cond(matrix)
 
-    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.incoming)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming)

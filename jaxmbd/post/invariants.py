@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from ..calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
+from ..rows import over_rows
 from ..schemes import AbstractVariational
 from ..system import System
 from ..trajectory import Trajectory
@@ -28,7 +29,7 @@ def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | N
         M = mass_matrix(system, t, q, v, trajectory.dt)
         return at(t, q, v + jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt)))
 
-    return jax.vmap(from_momentum)(trajectory.t, trajectory.q, trajectory.v, p)
+    return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, p)
 
 
 @along_trajectory

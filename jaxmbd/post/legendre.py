@@ -11,6 +11,7 @@ from ..calculus import constraint_rate, mass_matrix, momentum as continuous_mome
 from ..errors import ModelError
 from ..formulations import null_space_source
 from ..kinetics import acceleration
+from ..rows import over_rows
 from ..splitting import null_space, split, split_coordinates
 from ..system import System
 from ..trajectory import Trajectory
@@ -49,7 +50,7 @@ def reduced_momentum(
         at = (split_coordinates if chosen == "qr" else split)(system, t, q)
         return null_space(system, t, q, chosen, at).T @ p
 
-    return jax.vmap(reduce)(trajectory.t, trajectory.q, trajectory.incoming)
+    return over_rows(reduce, trajectory.t, trajectory.q, trajectory.incoming)
 
 
 @along_trajectory
@@ -63,7 +64,7 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     def at(t, q, v):
         return acceleration(system, t, q, v, trajectory.dt, None if controls is None else controls(t))[1]
 
-    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v)
 
 
 @along_trajectory
@@ -87,4 +88,4 @@ def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows)
         change = jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
         return constraint_rate(system, t, q, v + change)
 
-    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, p)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, p)

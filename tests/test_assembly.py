@@ -1,0 +1,86 @@
+"""Assembled systems under transformations: precision, batches, compilation, and programs that do not grow with the mechanism."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.core import jaxprs_in_params
+
+import jaxmbd as mbd
+from jaxmbd import gallery, post
+
+AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+
+
+def bent(links):
+    """A chain with its first joint turned."""
+    mechanism, placement = gallery.chain(links, AXES)
+    return mbd.assemble(mechanism, {**placement, "joint 0": 1.0})
+
+
+@pytest.mark.parametrize("formulation", [mbd.Multipliers(), mbd.Reparametrised()], ids=lambda f: type(f).__name__)
+def test_programs_do_not_grow_with_the_number_of_bodies(formulation):
+    """Elements of one kind are stacked: a longer chain has longer arrays, not more operations."""
+
+    def operations(links):
+        system, q0 = bent(links)
+        run = lambda q: mbd.simulate(system, q, dt=0.01, steps=5, formulation=formulation, throw=False).q
+        return count(jax.make_jaxpr(run)(q0).jaxpr)
+
+    def count(jaxpr):
+        inner = [sub for equation in jaxpr.eqns for sub in jaxprs_in_params(equation.params)]
+        return len(jaxpr.eqns) + sum(count(sub) for sub in inner)
+
+    assert operations(5) == operations(8) > 1000
+
+
+def test_loads_and_gears_do_not_make_programs_grow():
+    def operations(wheels):
+        bodies = {f"wheel {i}": mbd.RigidBody.cylinder(1.0, 0.5, 0.1) for i in range(wheels)}
+        hinges = {f"hinge {i}": mbd.Joint(mbd.Revolute((0.0, 0.0, 1.0)), "ground", f"wheel {i}") for i in range(wheels)}
+        gears = {f"gear {i}": mbd.Gear(f"hinge {i}", f"hinge {i + 1}", -2.0) for i in range(wheels - 1)}
+        loads = [mbd.JointSpring(f"hinge {i}", 1.0, damping=0.1) for i in range(wheels)]
+        system, q0 = mbd.assemble(mbd.Mechanism(bodies, {**hinges, **gears}, loads))
+        t = jnp.array(0.0)
+        functions = (system.constraints, lambda t, q: system.lagrangian(t, q, q, t), lambda t, q: system.forces(t, q, q))
+        return [len(jax.make_jaxpr(function)(t, q0).jaxpr.eqns[0].params["jaxpr"].eqns) for function in functions]
+
+    assert operations(3) == operations(6)
+
+
+def test_float32_keeps_joints_to_its_own_rounding():
+    system, q0 = bent(2)
+    single = mbd.simulate(system, q0.astype(jnp.float32), dt=0.01, steps=50, formulation=mbd.NullSpace())
+    double = mbd.simulate(system, q0, dt=0.01, steps=50, formulation=mbd.NullSpace())
+    assert single.q.dtype == jnp.float32
+    assert jnp.max(jnp.abs(post.constraint_residuals(system, single))) < 1e-5
+    np.testing.assert_allclose(single.q, double.q, rtol=0, atol=2e-3)
+
+
+def test_a_batch_of_mechanisms_gives_the_same_as_a_loop():
+    system, q0 = bent(2)
+
+    def end(factor):
+        inertia = system.params.inertia * jnp.ones(3).at[0].set(factor)[:, None, None]
+        model = eqx.tree_at(lambda model: model.inertia, system.params, inertia)
+        return mbd.simulate(system.with_params(model), q0, dt=0.01, steps=20, save="end", throw=False).q[-1]
+
+    factors = jnp.array([0.5, 1.0, 2.0])
+    single = jax.jit(end)
+    np.testing.assert_allclose(jax.jit(jax.vmap(end))(factors), jnp.stack([single(factor) for factor in factors]), rtol=0, atol=1e-12)
+
+
+def test_assembly_inside_jit_with_a_rank_from_outside():
+    mechanism, placement = gallery.four_bar()
+    system, q0 = mbd.assemble(mechanism, placement)
+    v0 = mbd.joint_velocities(system, q0, {"hinge 1": 3.0})
+
+    def end(mass):
+        bodies = {**mechanism.bodies, "rocker": mbd.RigidBody.box(mass, (2.0, 0.1, 0.05))}
+        del bodies["ground"]
+        other, q = mbd.assemble(mbd.Mechanism(bodies, mechanism.joints, mechanism.loads), placement)
+        return mbd.simulate(other.with_rank(system.rank), q, v0, dt=0.01, steps=10, save="end", throw=False).q[-1]
+
+    expected = mbd.simulate(system, q0, v0, dt=0.01, steps=10, save="end").q[-1]
+    np.testing.assert_allclose(jax.jit(end)(jnp.array(2.0)), expected, rtol=0, atol=1e-12)
