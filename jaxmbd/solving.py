@@ -44,7 +44,8 @@ def _solve(before, *, guess, alive, scheme, formulation, newton):
     x0, scale = formulation.guess(guess, problem)
     solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
     nodes = formulation.nodes(solution.value, problem)
-    return (nodes, solution.result, solution.steps, solution.residual, problem.split.regular), solution.value, tangent, (problem.split, problem.basis)
+    solved = (nodes, solution.result, solution.steps, solution.residual, problem.split.regular)
+    return solved, solution.value, tangent, (problem.split, problem.basis)
 
 
 @_solve.def_jvp

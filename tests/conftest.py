@@ -2,9 +2,10 @@
 
 import os
 
-# Threads are switched off because batched factorisations at the same time can wait for each other forever on few cores.
-FLAGS = ("--xla_cpu_use_fusion_emitters=false", "--xla_backend_optimization_level=0", "--xla_cpu_multi_thread_eigen=false")
-os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+# No threads: batched factorisations at the same time can wait for each other forever on few cores.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false"
+)
 
 import jax
 import pytest
