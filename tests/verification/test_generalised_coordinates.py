@@ -96,4 +96,4 @@ def measured_order(case):
 @pytest.mark.parametrize("case", CASES)
 def test_order_two_towards_generalised_coordinates(case):
     order, error = measured_order(case)
-    assert abs(order - 2) < 0.1 and error < 2e-3
+    assert abs(order - 2) < 0.01 and error < 5e-4
