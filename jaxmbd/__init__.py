@@ -6,6 +6,7 @@ from .bodies import Ground as Ground, Particle as Particle, PlanarBody as Planar
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,
+    JointMultipliers as JointMultipliers,
     Multipliers as Multipliers,
     NullSpace as NullSpace,
     Reparametrised as Reparametrised,
@@ -46,8 +47,13 @@ from .report import describe as describe
 from .schemes import (
     AbstractScheme as AbstractScheme,
     AbstractVariational as AbstractVariational,
+    ConservativeDirector as ConservativeDirector,
+    DirectorEnergyMomentum as DirectorEnergyMomentum,
+    EnergyMomentum as EnergyMomentum,
     Galerkin as Galerkin,
+    GeneralizedAlpha as GeneralizedAlpha,
     Midpoint as Midpoint,
+    Newmark as Newmark,
     Own as Own,
     Trapezoidal as Trapezoidal,
 )

@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
+from .errors import ModelError
 from .frame import Motion
 from .groups import Indices, JointGroup, JointLoadGroup, LoadGroup, Rows, total
-from .system import Vector
+from .system import System, Vector
 
 
 class Gauge(NamedTuple):
@@ -129,6 +130,13 @@ class Assembly(eqx.Module):
             places = np.array([(gauge.element, gauge.coordinate) for gauge in gauges])
             values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
         return jnp.concatenate(values)
+
+
+def as_assembly(system: System) -> Assembly:
+    """The parts of an assembled system."""
+    if not isinstance(system.params, Assembly):
+        raise ModelError("this needs a system from assemble; one from functions has no bodies and joints")
+    return system.params
 
 
 @jax.jit

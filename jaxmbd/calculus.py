@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .system import Scalar, System, Vector
 
@@ -20,6 +20,12 @@ def mass_matrix(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> 
 def energy(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
     r"""$p \cdot v - L$, the Hamiltonian in terms of velocities."""
     return momentum(system, t, q, v, dt) @ v - system.lagrangian(t, q, v, dt)
+
+
+def equations_of_motion(system: System, t: Scalar, q: Vector, v: Vector, a: Vector, dt: Scalar, control: PyTree = None) -> Vector:
+    r"""$\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} - f$, which constraint forces balance (3)."""
+    rate = jax.jvp(lambda t, q, v: momentum(system, t, q, v, dt), (jnp.asarray(t, q.dtype), q, v), (jnp.ones((), q.dtype), v, a))[1]
+    return rate - jax.grad(system.lagrangian, 1)(t, q, v, dt) - system.forces(t, q, v, control)
 
 
 def constraint_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "m n"]:

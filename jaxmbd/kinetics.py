@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .calculus import constraint_jacobian, constraint_rate, momentum
+from .calculus import constraint_jacobian, constraint_rate, equations_of_motion, momentum
 from .errors import Result
 from .newton import Newton
 from .splitting import Split, chart_directions, closure_jacobian, least_norm_multipliers, null_space, rank, split
@@ -77,11 +77,9 @@ def acceleration(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, co
 def _euler_lagrange(x, args):
     system, t, q, v, dt, control, at = args
     a, mu = x[: q.size], x[q.size :]
-    along = (jnp.ones_like(t), v, a)
-    rate = jax.jvp(lambda t, q, v: momentum(system, t, q, v, dt), (t, q, v), along)[1]
-    balance = rate - jax.grad(system.lagrangian, 1)(t, q, v, dt) - system.forces(t, q, v, control)
+    balance = equations_of_motion(system, t, q, v, a, dt, control)
     if mu.size == 0:
         return balance
     rows = at.independent(constraint_jacobian(system, t, q))
-    curvature = jax.jvp(lambda t, q, v: constraint_rate(system, t, q, v), (t, q, v), along)[1]
+    curvature = jax.jvp(lambda t, q, v: constraint_rate(system, t, q, v), (t, q, v), (jnp.ones_like(t), v, a))[1]
     return jnp.concatenate([balance + rows.T @ mu, at.pick(curvature)])

@@ -26,7 +26,8 @@ class Newton(eqx.Module):
     Row $i$ of the residual is measured against $(|J|\,s)_i$, where $s$ is the size of the unknowns: this is the size of the
     terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. The
     iteration ends when the residual is that small, when the step is below `step_tolerance` times $s$, or when rounding errors
-    keep a residual of some hundred times the machine precision from falling further.
+    keep a residual of some hundred times the machine precision from falling further. What is left then is taken off with the
+    last tangent, which costs no new one and brings terms that are small beside $s$, such as displacements, to their own rounding.
 
     **Arguments**
 
@@ -115,14 +116,15 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
         return x + fraction * step
 
     def body(carry):
-        x, _, steps, last, tangent, age = carry
+        x, _, steps, last, tangent, age, _ = carry
         renew = lambda: newton.linear.tangent(fn, x)
         tangent = renew() if newton.reuse == 1 else jax.lax.cond(age == 0, renew, lambda: tangent)
         residual = tangent.residual if newton.reuse == 1 else fn(x)
         step = -tangent.solve(residual)
         x1 = advance(x, step, residual, tangent.magnitude(size(x)))
         length = size(x1)
-        now = relative(fn(x1), tangent.magnitude(length))
+        rest = fn(x1)
+        now = relative(rest, tangent.magnitude(length))
         moved = jnp.max(jnp.where(length > 0, jnp.abs(step) / length, 0), initial=0)
         finite = jnp.all(jnp.isfinite(x1)) & jnp.isfinite(now)
         stalled = (now > 0.5 * last) & (now <= 512 * eps)
@@ -131,13 +133,15 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
         result = jnp.where(done, Result.SUCCESS, jnp.where(finite, Result.NOT_CONVERGED, broken)).astype(jnp.int32)
         slow = now > 0.1 * last
         age = jnp.where(slow, 0, (age + 1) % newton.reuse)
-        return jnp.where(finite, x1, x), result, steps + 1, now, tangent, age
+        return jnp.where(finite, x1, x), result, steps + 1, now, tangent, age, rest
 
     def unfinished(carry):
         _, result, steps, *_ = carry
         return active & (result == Result.NOT_CONVERGED) & (steps < newton.max_steps)
 
     blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(lambda: newton.linear.tangent(fn, x0)))
-    start = (x0, jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(jnp.inf, x0.dtype), blank, jnp.int32(0))
-    x, result, steps, residual, tangent, _ = jax.lax.while_loop(unfinished, body, start)
-    return x, result, steps, residual, tangent
+    start = (x0, jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(jnp.inf, x0.dtype), blank, jnp.int32(0), jnp.zeros_like(x0))
+    x, result, steps, residual, tangent, _, rest = jax.lax.while_loop(unfinished, body, start)
+    polished = x - tangent.solve(rest)
+    good = (result == Result.SUCCESS) & jnp.all(jnp.isfinite(polished))
+    return jnp.where(good, polished, x), result, steps, residual, tangent

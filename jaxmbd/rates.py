@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .assembly import Assembly
+from .assembly import as_assembly
 from .bodies.base import concrete
 from .checks import as_coordinates
 from .errors import ModelError
@@ -40,13 +40,6 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * size:
         raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
     return directions @ found
-
-
-def as_assembly(system: System) -> Assembly:
-    """The parts of an assembled system."""
-    if not isinstance(system.params, Assembly):
-        raise ModelError("this needs a system from assemble; one from functions has no bodies and joints")
-    return system.params
 
 
 def _equations(system: System, q: Vector, rates: Mapping[str, Any]) -> Iterator[tuple[Float[Array, "r k"], Float[Array, " r"]]]:

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 import numpy as np
 
+from .assembly import as_assembly
 from .calculus import constraint_jacobian
 from .joints import Free
-from .rates import as_assembly
 from .splitting import constraint_count, rank_tolerance
 from .system import System, Vector
 

@@ -16,6 +16,7 @@ Vector3 = Float[Array, "3"]
 Matrix3 = Float[Array, "3 3"]
 
 _SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
+_ARCTANGENT = [(-1) ** k / (2 * k + 1) for k in range(13)]
 _ARCSINE = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(16)]
 
 
@@ -29,6 +30,12 @@ def skew(a: Vector3) -> Matrix3:
 def axial(A: Matrix3) -> Vector3:
     r"""The vector $a$ of the skew part of a matrix: `axial(skew(a)) == a`."""
     return 0.5 * jnp.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+
+
+def solve(A: Matrix3, b: Vector3) -> Vector3:
+    """$A^{-1} b$ by cross products of rows, for well-conditioned matrices."""
+    dual = jnp.stack([jnp.cross(A[1], A[2]), jnp.cross(A[2], A[0]), jnp.cross(A[0], A[1])])
+    return b @ dual / (A[0] @ dual[0])
 
 
 def exp(theta: Vector3) -> Matrix3:
@@ -49,6 +56,22 @@ def cayley(theta: Vector3) -> Matrix3:
     r"""$I + (1 + \frac14|\theta|^2)^{-1}(\hat\theta + \frac12\hat\theta^2)$: a rotation by the angle $2\arctan\frac12|\theta|$."""
     hat = skew(theta)
     return jnp.eye(3, dtype=theta.dtype) + (hat + 0.5 * hat @ hat) / (1 + 0.25 * theta @ theta)
+
+
+def cayley_vector(start: Matrix3, change: Matrix3) -> Vector3:
+    r"""The $\theta$ with $R_1 = R_0\,\mathrm{cay}(\theta)$, from $R_0$ and $R_1 - R_0$; not for half a turn.
+
+    From $R_1 - R_0 = \bar R\,\hat\theta$ with the mean $\bar R$; no digits are lost where the change is small. For matrices that are
+    no rotations it is a smooth extension.
+    """
+    mean = start + 0.5 * change
+    square = mean.T @ mean
+    return 2 * solve(jnp.trace(square) * jnp.eye(3, dtype=start.dtype) - square, axial(mean.T @ change))
+
+
+def from_cayley_vector(theta: Vector3) -> Vector3:
+    r"""The rotation vector of $\mathrm{cay}(\theta)$, of length $2 \arctan\frac12|\theta|$."""
+    return _near_zero(0.25 * theta @ theta, 0.05, _ARCTANGENT, lambda x: jnp.arctan(jnp.sqrt(x)) / jnp.sqrt(x)) * theta
 
 
 def log(R: Matrix3) -> Vector3:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 
-def over_rows(function: Callable, *columns: Array) -> PyTree:
+def over_rows(function: Callable, *columns: PyTree) -> PyTree:
     """`function(*row)` for every row, one after the other, for functions that factorise matrices.
 
     Not `jax.vmap`: batched factorisations share the threads of the CPU backend and wait for each other, and two of them at once can

@@ -9,31 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from .calculus import constraint_jacobian, momentum
+from .calculus import constraint_jacobian
 from .checks import as_coordinates, check_position, check_start, known, vector_like
 from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import AbstractFormulation, Multipliers
 from .kinetics import velocity
 from .newton import Newton
-from .rows import over_rows
-from .schemes import AbstractScheme, Midpoint, Own, StepInput
+from .reading import Departure, read_trajectory
+from .schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .solving import SolvedStep, solve_step
-from .splitting import least_norm_multipliers
 from .start import discrete_momentum, find_rank, start
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory
-
-
-class Departure(eqx.Module):
-    """What is kept of a step: the state it left, its control, and its nodes, from which the constraint forces follow."""
-
-    t: Scalar
-    q: Vector
-    incoming: Vector
-    nodes: Float[Array, "s n"]
-    control: PyTree
 
 
 def step(
@@ -45,28 +34,30 @@ def step(
     newton: Newton = Newton(),
     control: PyTree = None,
 ) -> tuple[State, Float[Array, "s n"]]:
-    """One time step: the state after it, and the nodes of the step.
+    """One time step: the state after it, and the displacements of its nodes from where it began.
 
     A step that fails, and every step after it, leaves position and momentum as they are.
     """
-    before = StepInput(system, state.t, dt, state.q, state.incoming, control)
+    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
     alive = state.status.result == Result.SUCCESS
-    solution = solve_step(before, state.q + state.displacement, alive, scheme, formulation, newton)
+    solution = solve_step(before, state.displacement, alive, scheme, formulation, newton)
     status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
-    nodes = jnp.where(solution.result == Result.SUCCESS, solution.nodes, state.q)
+    moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS
-    prediction = _extrapolate(scheme, state.q + state.previous, jnp.vstack([state.q, nodes])) - nodes[-1]
+    prediction = _extrapolate(scheme, state.previous, moves)
+    incoming, carried = scheme.advance(moves, before)
     after = State(
         state.step + 1,
         state.t + dt,
-        nodes[-1],
-        scheme.advance(nodes, before),
+        state.q + moves[-1],
+        incoming,
         jax.lax.stop_gradient(prediction),
-        jax.lax.stop_gradient(state.q - nodes[-1]),
+        jax.lax.stop_gradient(-moves[-1]),
         status,
+        carried,
     )
     held = eqx.tree_at(lambda s: s.status, state, status)
-    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), nodes
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves
 
 
 def simulate(
@@ -123,75 +114,40 @@ def _poisoned(trajectory: Trajectory) -> Trajectory:
 
 @compiled
 def _run(system, start_at, table, scheme, formulation, newton, steps, stride) -> Trajectory:
-    """Scan over saved rows, and inside over the steps between them; a row keeps the record of the step that leaves it."""
+    """Scan over saved rows, and inside over the steps between them; a row keeps the steps that leave it and arrive at it."""
     q0, v0, dt, t0 = start_at
 
     def one(carry, inputs):
-        state, first, most, largest = carry
+        state, first, _, most, largest = carry
         index, control = inputs
-        after, nodes = step(system, state, dt, scheme, formulation, newton, control)
+        after, moves = step(system, state, dt, scheme, formulation, newton, control)
         after = eqx.tree_at(lambda s: s.t, after, t0 + dt * after.step.astype(dt.dtype))
-        first = jnp.where(index == 0, nodes, first)
-        return (after, first, jnp.maximum(most, after.status.newton_steps), jnp.maximum(largest, after.status.residual)), None
+        left = Departure(state.t, state.q, state.incoming, moves, control, state.carried)
+        first = jax.tree.map(lambda new, old: jnp.where(index == 0, new, old), left, first)
+        last = None if scheme.acting == "start" else left
+        return (after, first, last, jnp.maximum(most, after.status.newton_steps), jnp.maximum(largest, after.status.residual)), None
 
     def row(state, inputs):
-        blank = jnp.zeros((scheme.stages, q0.size), q0.dtype)
-        (after, first, most, largest), _ = jax.lax.scan(one, (state, blank, jnp.int32(0), jnp.zeros((), q0.dtype)), inputs)
         control = jax.tree.map(lambda leaf: leaf[0], inputs[1])
-        return after, (Departure(state.t, state.q, state.incoming, first, control), after.status.result, most, largest)
+        moves = jnp.zeros((scheme.stages, q0.size), q0.dtype)
+        blank = Departure(state.t, state.q, state.incoming, moves, control, state.carried)
+        last = None if scheme.acting == "start" else blank
+        (after, *left, most, largest), _ = jax.lax.scan(one, (state, blank, last, jnp.int32(0), jnp.zeros((), q0.dtype)), inputs)
+        return after, (left, after.status.result, most, largest)
 
-    initial = start(system, q0, v0, dt, t0, scheme)
+    initial = start(system, q0, v0, dt, t0, scheme, jax.tree.map(lambda leaf: leaf[0], table))
     count = jnp.arange(steps, dtype=jnp.int32)
     inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count % stride, table))
-    final, (departures, results, most, largest) = jax.lax.scan(row, initial, inputs)
+    final, ((leaving, arriving), results, most, largest) = jax.lax.scan(row, initial, inputs)
     late = (results != Result.SUCCESS) & (count[::stride] > final.step)
     results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
     outcome = [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in (results, most, largest)]
-    return _trajectory(system, final, departures, outcome, dt, scheme, stride)
-
-
-def _trajectory(system, final, departures, outcome, dt, scheme, stride) -> Trajectory:
-    """Add the last node, and what follows at every node: velocity, momentum and multipliers."""
-    append = lambda many, one: jnp.concatenate([many, one[None]])
-    t, q = append(departures.t, final.t), append(departures.q, final.q)
-    incoming = append(departures.incoming, final.incoming)
-    ahead = (departures.nodes[:, 0] - departures.q) / (scheme.fractions[1] * dt)
-    guess = jax.lax.stop_gradient(append(ahead, -final.previous / dt))
-    v = over_rows(lambda t, q, p, guess: velocity(system, t, q, p, dt, guess), t, q, incoming, guess)
-    p = jax.vmap(lambda t, q, v: momentum(system, t, q, v, dt))(t, q, v)
-    reaction = append(jax.vmap(lambda left: _reaction(system, scheme, dt, left))(departures), final.incoming - p[-1])
-    impulses = over_rows(lambda t, q, f: least_norm_multipliers(system, t, q, f), t, q, reaction)
-    before, after = scheme.weights[-1], scheme.weights[0]
-    share = jnp.full(t.shape, before + after, p.dtype).at[0].set(after).at[-1].set(before)
-    results, newton_steps, residuals = outcome
-    return Trajectory(
-        t=t,
-        q=q,
-        v=v,
-        p=p,
-        multipliers=impulses / (dt * share[:, None]),
-        results=results,
-        newton_steps=newton_steps,
-        residuals=residuals,
-        incoming=incoming,
-        reaction=reaction,
-        stages=append(departures.nodes[:, :-1], jnp.broadcast_to(final.q, (scheme.stages - 1, final.q.size))),
-        dt=dt,
-        final=final,
-        scheme=scheme,
-        stride=stride,
-        rank=system.rank,
-    )
-
-
-def _reaction(system: System, scheme: AbstractScheme, dt: Scalar, left: Departure) -> Vector:
-    """Impulse of the constraint forces at the node that a step left."""
-    return scheme.balance(left.nodes, StepInput(system, left.t, dt, left.q, left.incoming, left.control))[0]
+    return read_trajectory(system, final, leaving, arriving, outcome, dt, scheme, stride)
 
 
 def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
-    system, q1 = before.system, solution.nodes[-1]
+    system, q1 = before.system, before.q0 + solution.moves[-1]
     values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
     worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
     if values.size:
@@ -207,11 +163,11 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 
 
-def _extrapolate(scheme: AbstractScheme, previous: Vector, nodes: Float[Array, "nodes n"]) -> Float[Array, "s n"]:
-    """Nodes of the next step by the polynomial through this step's nodes and the position one step earlier."""
+def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:
+    """Displacements of the next step by the polynomial through this step's nodes and the position one step earlier."""
     fractions = np.asarray(scheme.fractions)
     matrix = interpolation(np.concatenate([[-1.0], fractions]), 1 + fractions[1:])
-    return jnp.asarray(matrix, nodes.dtype) @ jnp.vstack([previous, nodes])
+    return jnp.asarray(matrix, moves.dtype) @ jnp.vstack([previous, jnp.zeros_like(previous), moves]) - moves[-1]
 
 
 def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
@@ -234,6 +190,8 @@ def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
     if q1 is not None:
         q1 = vector_like(q1, q0, "q1")
         check_position(system, t0 + dt, q1, "q1")
+        if not isinstance(scheme, AbstractVariational):
+            raise ModelError(f"a start from q1 needs a scheme with a discrete Lagrangian; with {type(scheme).__name__} give v0")
         p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
         v0 = velocity(system, t0, q0, p0, dt, (q1 - q0) / dt)
     v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")

@@ -6,16 +6,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .errors import Result
-from .formulations import AbstractFormulation, Nodes, Problem
+from .formulations import AbstractFormulation, Moves, Problem
 from .linear import refined_solve
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
 
 
 class SolvedStep(eqx.Module):
-    """The nodes of a step (where it failed, the last iterate), with the result of Newton's method and the regularity of $G$."""
+    """The displacements of a step (where it failed, the last iterate), with the result of Newton's method and the regularity of $G$."""
 
-    nodes: Nodes
+    moves: Moves
     result: Array
     steps: Array
     residual: Array
@@ -23,9 +23,9 @@ class SolvedStep(eqx.Module):
 
 
 def solve_step(
-    before: StepInput, guess: Nodes, alive: Array | bool, scheme: AbstractScheme, formulation: AbstractFormulation, newton: Newton
+    before: StepInput, guess: Moves, alive: Array | bool, scheme: AbstractScheme, formulation: AbstractFormulation, newton: Newton
 ) -> SolvedStep:
-    """Solve a step from predicted nodes, unless it is not `alive`."""
+    """Solve a step from predicted displacements, unless it is not `alive`."""
     guess = jax.lax.stop_gradient(guess)
     solved, *_ = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
     return SolvedStep(*solved)
@@ -43,8 +43,8 @@ def _solve(before, *, guess, alive, scheme, formulation, newton):
     problem = formulation.prepare(scheme, before)
     x0, scale = formulation.guess(guess, problem)
     solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
-    nodes = formulation.nodes(solution.value, problem)
-    solved = (nodes, solution.result, solution.steps, solution.residual, problem.split.regular)
+    moves = formulation.moves(solution.value, problem)
+    solved = (moves, solution.result, solution.steps, solution.residual, problem.split.regular)
     return solved, solution.value, tangent, (problem.split, problem.basis)
 
 
@@ -53,20 +53,20 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
     out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
-    (nodes, result, *rest), x, last, prepared = out
-    constant = lambda d_nodes, d_x: ((d_nodes, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
+    (moves, result, *rest), x, last, prepared = out
+    constant = lambda d_moves, d_x: ((d_moves, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
     solved = result == Result.SUCCESS
     problem = jax.lax.stop_gradient(Problem(scheme, before, *prepared))
-    at_rest = jnp.broadcast_to(before.q0, nodes.shape)
+    at_rest = jnp.zeros_like(moves)
     twin, variable = formulation.differentiated(before, problem)
     own = twin is formulation
-    y = jnp.where(solved, x, formulation.guess(at_rest, problem)[0]) if own else twin.unknowns(jnp.where(solved, nodes, at_rest), variable)
+    y = jnp.where(solved, x, formulation.guess(at_rest, problem)[0]) if own else twin.unknowns(jnp.where(solved, moves, at_rest), variable)
 
     def equations(y, before):
         return twin.residual(y, formulation.differentiated(before, problem)[1])
 
     def positions(y, before):
-        return twin.nodes(y, formulation.differentiated(before, problem)[1])
+        return twin.moves(y, formulation.differentiated(before, problem)[1])
 
     _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
     if change is None:  # the equations do not depend on what is varied
@@ -77,5 +77,5 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     else:
         d_y = -newton.linear.tangent(at, y, valid=solved).solve(change)
     d_y = jnp.where(solved, d_y, 0)
-    _, d_nodes = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
-    return out, constant(jnp.where(solved, d_nodes, 0), d_y if own else None)
+    _, d_moves = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
+    return out, constant(jnp.where(solved, d_moves, 0), d_y if own else None)

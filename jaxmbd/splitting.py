@@ -110,7 +110,7 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
     system, t, q = jax.lax.stop_gradient((system, t, q))
     directions = chart_directions(system, t, q)
     count, G = fulfilled(system, q), closure_jacobian(system, t, q)
-    small = _decompose(G @ directions, rank(system, q) - count, _row_size(G, directions))
+    small = decompose(G @ directions, rank(system, q) - count, _row_size(G, directions))
     if small.rows is None:
         return Split(None, small.normal, small.tangent, small.regular, None, directions)
     rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
@@ -120,12 +120,13 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
 def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     """The split of $R^n$ at `q`."""
     G = jax.lax.stop_gradient(constraint_jacobian(system, t, q))
-    return _decompose(G, rank(system, q), _row_size(G))
+    return decompose(G, rank(system, q))
 
 
-def _decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"]) -> Split:
+def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"] | None = None) -> Split:
     """A QR decomposition (9), or for redundant constraints a singular value decomposition."""
     m, k = G.shape
+    size = _row_size(G) if size is None else size
     if rank == 0:
         rows = jnp.zeros((0, m), G.dtype) if m else None
         return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.eye(k, dtype=G.dtype), jnp.array(True))
@@ -161,13 +162,15 @@ def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> 
     return correct_null_space(at.independent(G), at.basis)
 
 
-def least_norm_multipliers(system: System, t: Scalar, q: Vector, reaction: Vector) -> Float[Array, " m"]:
-    r"""The smallest $\Lambda$ with $G^T \Lambda$ = `reaction` (36)-(38).
+def least_norm_multipliers(
+    system: System, t: Scalar, q: Vector, reaction: Vector, directions: Float[Array, "m n"] | None = None
+) -> Float[Array, " m"]:
+    r"""The smallest $\Lambda$ with $G^T \Lambda$ = `reaction` (36)-(38), or with other `directions` of constraint forces near $G(q)$.
 
     Redundant constraints are written as $G = C \hat G$ with independent rows $\hat G = B G$, so that
     $(G^T)^+ = C (C^T C)^{-1} (\hat G \hat G^T)^{-1} \hat G$ is smooth where the rank is constant.
     """
-    G = constraint_jacobian(system, t, q)
+    G = constraint_jacobian(system, t, q) if directions is None else directions
     if G.shape[0] == 0:
         return jnp.zeros(0, q.dtype)
     if system.rank in (None, G.shape[0]):

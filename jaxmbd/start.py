@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PyTree
 
-from .calculus import constraint_jacobian, constraint_rate, momentum
+from .calculus import constraint_jacobian, constraint_rate
 from .checks import as_coordinates, known, vector_like
 from .compiling import compiled
 from .errors import ModelError, Result
@@ -77,7 +77,9 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 @compiled
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     at = split_coordinates(system, t, q)
-    q, result = normal_correction(system, t, q, at, at.independent(constraint_jacobian(system, t, q)).T, newton)
+    normal = at.independent(constraint_jacobian(system, t, q)).T
+    move, result = normal_correction(system, t, q, jnp.zeros_like(q), at, normal, newton)
+    q = q + move
     at = split_coordinates(system, t, q)
     rows = at.independent(constraint_jacobian(system, t, q))
     if rows.shape[0]:
@@ -89,28 +91,28 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
     r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for."""
     problem = Multipliers().prepare(scheme, step)
     fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
-    inside = step.q0 + fractions * (q1 - step.q0)
+    inside = fractions * (q1 - step.q0)
     if inside.size:
         multipliers = jnp.zeros(inside.shape[0] * problem.rank, q1.dtype)
         x = jnp.concatenate([inside.ravel(), multipliers])
-        inside = newton(_inside_residual, x, (problem, q1)).value[: inside.size].reshape(inside.shape)
-    return -scheme.balance(jnp.vstack([inside, q1]), step)[0]
+        inside = newton(_inside_residual, x, (problem, q1 - step.q0)).value[: inside.size].reshape(inside.shape)
+    return -scheme.balance(jnp.vstack([inside, q1 - step.q0]), step)[0]
 
 
 def _inside_residual(x, args):
     """Equations (22) of the nodes inside a step whose ends are given."""
-    problem, q1 = args
+    problem, whole = args
     count = problem.scheme.stages - 1
-    inside, multipliers = x[: count * q1.size].reshape(count, -1), x[count * q1.size :].reshape(count, -1)
-    nodes = jnp.vstack([inside, q1])
-    forces = problem.constraint_forces(nodes, jnp.vstack([jnp.zeros_like(multipliers[:1]), multipliers]))
-    return jnp.concatenate([(problem.balance(nodes) - forces)[1:].ravel(), problem.constraints(nodes)[:-1].ravel()])
+    inside, multipliers = x[: count * whole.size].reshape(count, -1), x[count * whole.size :].reshape(count, -1)
+    moves = jnp.vstack([inside, whole])
+    forces = problem.constraint_forces(moves, jnp.vstack([jnp.zeros_like(multipliers[:1]), multipliers]))
+    return jnp.concatenate([(problem.balance(moves) - forces)[1:].ravel(), problem.constraints(moves)[:-1].ravel()])
 
 
-def start(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme) -> State:
-    r"""The state before the first step: $p_0 = \partial L/\partial v$ (34), and a straight line as the first guess."""
+def start(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
+    """The state before the first step, with a straight line as the first guess."""
     zero = jnp.zeros((), q0.dtype)
     status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)
     fractions = jnp.asarray(scheme.fractions[1:], q0.dtype)[:, None]
-    p0 = momentum(system, t0, q0, v0, dt)
-    return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status)
+    p0, carried = scheme.start(system, t0, dt, q0, v0, control)
+    return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried)

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .errors import ModelError, Result, SimulationError
 from .schemes import AbstractScheme
@@ -23,8 +23,9 @@ class Status(eqx.Module):
 class State(eqx.Module):
     """Where a motion stands: all that the next step needs, and how the last one went.
 
-    `incoming` is the momentum that arrived at `q` before its share of the constraint forces; `displacement` predicts the
-    nodes of the next step relative to `q`, and `previous` is the position one step before, also relative to `q`.
+    `incoming` is the momentum that arrived at `q` before its share of the constraint forces, `carried` what else the scheme
+    carries; `displacement` predicts the nodes of the next step relative to `q`, and `previous` is the position one step before, also
+    relative to `q`.
     """
 
     step: Int[Array, ""]
@@ -34,6 +35,7 @@ class State(eqx.Module):
     displacement: Float[Array, "s n"]
     previous: Float[Array, " n"]
     status: Status
+    carried: PyTree = None
 
 
 class Trajectory(eqx.Module):
@@ -45,7 +47,10 @@ class Trajectory(eqx.Module):
     the largest number of iterations, the largest relative residual.
 
     For post-processing: `incoming` is $D_2 L_d(q_{n-1}, q_n)$, `reaction` the impulse of the constraint forces at the node (of
-    one side only at both ends), `stages` the nodes inside the step that follows a row.
+    one side only at both ends), `stages` the nodes inside the step that follows a row, `carried` what else the scheme carried there.
+
+    Schemes whose constraint forces act over a step or at its end have momenta and velocities of their own, which fulfil the hidden
+    constraints only up to the error of the scheme; their multipliers belong to steps and are given as means at the nodes.
     """
 
     t: Float[Array, " rows"]
@@ -59,6 +64,7 @@ class Trajectory(eqx.Module):
     incoming: Float[Array, "rows n"]
     reaction: Float[Array, "rows n"]
     stages: Float[Array, "rows inside n"]
+    carried: PyTree
     dt: Float[Array, ""]
     final: State
     scheme: AbstractScheme
@@ -82,7 +88,7 @@ class Trajectory(eqx.Module):
 
     def last_row(self) -> "Trajectory":
         """The end alone."""
-        columns = lambda tree: [getattr(tree, name) for name in _COLUMNS]
+        columns = lambda tree: jax.tree.leaves([getattr(tree, name) for name in _COLUMNS])
         return eqx.tree_at(columns, self, [column[-1:] for column in columns(self)])
 
     def require_every_step(self, purpose: str) -> None:
@@ -108,7 +114,7 @@ class Trajectory(eqx.Module):
         raise SimulationError(where + _describe_failure(state, float(dt), system), self)
 
 
-_COLUMNS = ("t", "q", "v", "p", "multipliers", "results", "newton_steps", "residuals", "incoming", "reaction", "stages")
+_COLUMNS = ("t", "q", "v", "p", "multipliers", "results", "newton_steps", "residuals", "incoming", "reaction", "stages", "carried")
 
 
 def _describe_failure(state: State, dt: float, system: System | None) -> str:

@@ -80,16 +80,16 @@ def test_redundant_constraints_inside_jit_need_their_rank():
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_a_rank_that_falls_is_reported(formulation):
-    """The gradient of a surface that vanishes at the height one, which the tenth step would reach."""
+    """The gradient of a surface that vanishes at the height one, which the eighth step would reach."""
     system = mbd.System.from_functions(
         lambda t, q, v, p: 0.5 * v @ v, constraints=lambda t, q, p: jnp.array([(q[1] - q[0] ** 2) * (q[2] - 1)])
     )
     with pytest.raises(mbd.SimulationError, match=r"RANK_CHANGED|SINGULAR") as failure:
-        mbd.simulate(system, [0.5, 0.25, 0.0], [0.0, 0.0, 1.0], dt=0.1, steps=20, formulation=FORMULATIONS[formulation])
+        mbd.simulate(system, [0.5, 0.25, 0.0], [0.0, 0.0, 1.0], dt=0.125, steps=20, formulation=FORMULATIONS[formulation])
     trajectory = failure.value.trajectory
     reached = int(trajectory.reached)
-    assert reached in (9, 10)
-    np.testing.assert_allclose(trajectory.q[: reached + 1, 2], 0.1 * np.arange(reached + 1), atol=1e-12)
+    assert reached in (7, 8)
+    np.testing.assert_allclose(trajectory.q[: reached + 1, 2], 0.125 * np.arange(reached + 1), atol=1e-12)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

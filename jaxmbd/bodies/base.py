@@ -24,10 +24,14 @@ IDENTITY = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 
 
 class AbstractBody(eqx.Module):
-    """A kind of body. The functions of coordinates are of the class, the inertia of the instance."""
+    """A kind of body. The functions of coordinates are of the class, the inertia of the instance.
+
+    `size` counts coordinates and `internal` their constraints; `twists` are the components of velocity and angular velocity that it has.
+    """
 
     size: ClassVar[int]
     internal: ClassVar[int]
+    twists: ClassVar[tuple[int, ...]]
     oriented: ClassVar[bool] = True
 
     @staticmethod
@@ -59,6 +63,7 @@ class Ground(AbstractBody):
 
     size: ClassVar[int] = 0
     internal: ClassVar[int] = 0
+    twists: ClassVar[tuple[int, ...]] = ()
 
     @staticmethod
     def lift(q: Float[Array, " 0"]) -> Rows:
@@ -84,6 +89,7 @@ class Particle(AbstractBody):
 
     size: ClassVar[int] = 3
     internal: ClassVar[int] = 0
+    twists: ClassVar[tuple[int, ...]] = (0, 1, 2)
     oriented: ClassVar[bool] = False
 
     def __init__(self, mass):

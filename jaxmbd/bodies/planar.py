@@ -25,6 +25,7 @@ class PlanarBody(AbstractBody):
 
     size: ClassVar[int] = 4
     internal: ClassVar[int] = 1
+    twists: ClassVar[tuple[int, ...]] = (0, 1, 5)
 
     def __init__(self, mass, inertia, com=(0.0, 0.0)):
         self.mass, self.inertia, self.com = number(mass), number(inertia), number(com)

@@ -32,6 +32,7 @@ class RigidBody(AbstractBody):
 
     size: ClassVar[int] = 12
     internal: ClassVar[int] = 6
+    twists: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4, 5)
 
     def __init__(self, mass, inertia, com=(0.0, 0.0, 0.0)):
         inertia = number(inertia)

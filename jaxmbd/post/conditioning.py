@@ -25,8 +25,8 @@ def condition_number(
     """
     scheme, dt = trajectory.scheme, trajectory.dt
 
-    def at(t, q, v, p):
-        problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p))
+    def at(t, q, v, p, carried):
+        problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried))
         guess = q + jnp.asarray(scheme.fractions[1:], q.dtype)[:, None] * dt * v
         x0, scale = formulation.guess(guess, problem)
         x = newton(step_residual, x0, (formulation, problem), scale).value
@@ -37,4 +37,4 @@ def condition_number(
             matrix = matrix.at[:, x.size - multipliers :].multiply(dt * dt)
         return jnp.linalg.cond(matrix)
 
-    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming, trajectory.carried)

@@ -17,17 +17,15 @@ from .along import along_trajectory
 
 @along_trajectory
 def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | None = None) -> Float[Array, " rows"]:
-    r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from the projected momenta or from momenta `p` given with a regular mass matrix."""
-
-    def at(t, q, v):
-        return continuous_energy(system, t, q, v, trajectory.dt)
-
+    r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from momenta of the trajectory, or from others with a regular mass matrix."""
     if p is None:
-        return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v)
+        at = lambda t, q, v, p: p @ v - system.lagrangian(t, q, v, trajectory.dt)
+        return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.p)
 
     def from_momentum(t, q, v, p):
         M = mass_matrix(system, t, q, v, trajectory.dt)
-        return at(t, q, v + jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt)))
+        v = v + jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
+        return continuous_energy(system, t, q, v, trajectory.dt)
 
     return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, p)
 

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float
 from ..calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
 from ..formulations import null_space_source
-from ..kinetics import acceleration
+from ..kinetics import acceleration, velocity
 from ..rows import over_rows
+from ..schemes import AbstractVariational
 from ..splitting import null_space, split, split_coordinates
 from ..system import System
 from ..trajectory import Trajectory
@@ -27,9 +28,11 @@ def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained"
     `"constrained"`: $p_n = D_2 L_d - \frac12 h\,G^T \lambda_n$ of (34), (35), in general not tangent to the manifold;
     `"projected"`: $^Q p_n = Q\,D_2 L_d$ of (39), (40), the same as `trajectory.p`;
     `"raw"`: $D_2 L_d$ alone. At both ends of a trajectory, where only one side is known, the constrained momentum is the projected one.
+
+    Of a scheme without a discrete Lagrangian, the constrained and the raw momentum are the scheme's own.
     """
     if kind == "projected":
-        return trajectory.p
+        return _projected(system, trajectory)
     if kind == "raw":
         return trajectory.incoming
     if kind != "constrained":
@@ -37,6 +40,17 @@ def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained"
     weights = trajectory.scheme.weights
     inner = trajectory.incoming - trajectory.reaction * weights[-1] / (weights[-1] + weights[0])
     return inner.at[0].set(trajectory.p[0]).at[-1].set(trajectory.p[-1])
+
+
+def _projected(system: System, trajectory: Trajectory) -> Rows:
+    """Momenta of the admissible velocities; those of a variational scheme are known already."""
+    if isinstance(trajectory.scheme, AbstractVariational):
+        return trajectory.p
+
+    def at(t, q, v, p):
+        return continuous_momentum(system, t, q, velocity(system, t, q, p, trajectory.dt, v), trajectory.dt)
+
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.p)
 
 
 @along_trajectory

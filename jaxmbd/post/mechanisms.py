@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import Assembly
+from ..assembly import Assembly, as_assembly
 from ..errors import ModelError
 from ..frame import Frame, Motion
 from ..groups import JointGroup
-from ..rates import as_assembly
 from ..system import System
 from ..trajectory import Trajectory
 from .along import along_trajectory

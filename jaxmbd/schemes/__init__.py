@@ -1,7 +1,14 @@
 """Time discretisations."""
 
 from .base import AbstractScheme as AbstractScheme, StepInput as StepInput
+from .directors import (
+    AbstractDirector as AbstractDirector,
+    ConservativeDirector as ConservativeDirector,
+    DirectorEnergyMomentum as DirectorEnergyMomentum,
+)
+from .energy_momentum import AbstractInterval as AbstractInterval, EnergyMomentum as EnergyMomentum
 from .galerkin import Galerkin as Galerkin
+from .newmark import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha, Newmark as Newmark
 from .variational import (
     AbstractVariational as AbstractVariational,
     Midpoint as Midpoint,

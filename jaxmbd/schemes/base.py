@@ -1,6 +1,7 @@
 """What a time discretisation is: nodes inside a step, a momentum balance, and the directions of constraint forces."""
 
 import abc
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,9 +9,15 @@ from jaxtyping import Array, Float, PyTree
 
 from ..system import Scalar, System, Vector
 
+Memory = tuple[Vector, PyTree]
+"""What passes from step to step: the momentum that arrives, and what else a scheme carries."""
+
 
 class StepInput(eqx.Module):
-    """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share."""
+    """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share.
+
+    `carried` is what else a scheme carries from step to step, such as velocities and accelerations.
+    """
 
     system: System
     t0: Scalar
@@ -18,18 +25,29 @@ class StepInput(eqx.Module):
     q0: Vector
     p0: Vector
     control: PyTree = None
+    carried: PyTree = None
+
+    @property
+    def middle(self) -> Scalar:
+        """The time in the middle of the step."""
+        return self.t0 + 0.5 * self.dt
 
 
 class AbstractScheme(eqx.Module):
     r"""A time discretisation: no solver, no loop, no multipliers.
 
     A step spans nodes $q_0, Q_1, \ldots, Q_s = q_1$ at the fractions `fractions` of the step. It has $s$ balances of
-    momentum, the first at $q_0$, in which constraint forces act along `directions`, and $s$ positions to find.
+    momentum, the first at $q_0$, in which constraint forces act along `directions`, and $s$ positions to find. Positions are given by
+    `moves`, their displacements from $q_0$, which keep the digits that a small step adds to a large coordinate.
     `weights` are the shares of $h\,g^T \lambda$ that fall on the nodes: one half each for two nodes, as in (23).
+
+    `acting` says where the constraint forces of a step act, and with it what their multipliers belong to: at its `"start"`, where their
+    directions are known before the step, over the `"interval"`, or at its `"end"`.
     """
 
     fractions: eqx.AbstractVar[tuple[float, ...]]
     weights: eqx.AbstractVar[tuple[float, ...]]
+    acting: ClassVar[Literal["start", "interval", "end"]] = "start"
 
     @property
     def stages(self) -> int:
@@ -37,16 +55,28 @@ class AbstractScheme(eqx.Module):
         return len(self.fractions) - 1
 
     @abc.abstractmethod
-    def balance(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+    def balance(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
         """Balance of momentum without constraint forces, one row for each node but the last."""
 
     @abc.abstractmethod
-    def directions(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
+    def directions(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
         """Directions of the constraint forces in each balance."""
 
     @abc.abstractmethod
-    def advance(self, nodes: Float[Array, "s n"], step: StepInput) -> Vector:
-        """The momentum that arrives at the end of the step."""
+    def constraint_forces(self, moves: Float[Array, "s n"], multipliers: Float[Array, "s m"], step: StepInput) -> Float[Array, "s n"]:
+        """The transposed directions times multipliers."""
+
+    @abc.abstractmethod
+    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+        """What is carried into the first step, whose control may matter."""
+
+    @abc.abstractmethod
+    def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:
+        """What is carried on from the end of the step."""
+
+    @abc.abstractmethod
+    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+        """Velocity and momentum at a node from what arrived there; the velocity is near a guess."""
 
     def times(self, step: StepInput) -> Float[Array, " s"]:
         """Times of the unknown nodes."""

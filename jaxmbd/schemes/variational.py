@@ -6,11 +6,12 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from ..calculus import constraint_jacobian
-from ..system import Scalar, Vector
-from .base import AbstractScheme, StepInput
+from ..calculus import constraint_jacobian, momentum
+from ..kinetics import velocity
+from ..system import Scalar, System, Vector
+from .base import AbstractScheme, Memory, StepInput
 
 
 @runtime_checkable
@@ -42,19 +43,36 @@ class AbstractVariational(AbstractScheme):
         work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step), step.t0, step.dt, jnp.hstack([q, at])))
         return work(q, q)
 
-    def balance(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
-        slopes = self.slopes(jnp.vstack([step.q0, nodes]), step)
+    def balance(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+        slopes = self.slopes(_path(moves, step), step)
         return slopes[:-1].at[0].add(step.p0)
 
-    def directions(self, nodes: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
+    def directions(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m n"]:
         jacobian = lambda t, q: constraint_jacobian(step.system, t, q)
         first = jacobian(step.t0, step.q0)[None]
         if self.stages == 1:
             return first
-        return jnp.concatenate([first, jax.vmap(jacobian)(self.times(step)[:-1], nodes[:-1])])
+        return jnp.concatenate([first, jax.vmap(jacobian)(self.times(step)[:-1], step.q0 + moves[:-1])])
 
-    def advance(self, nodes: Float[Array, "s n"], step: StepInput) -> Vector:
-        return self.slopes(jnp.vstack([step.q0, nodes]), step)[-1]
+    def constraint_forces(self, moves: Float[Array, "s n"], multipliers: Float[Array, "s m"], step: StepInput) -> Float[Array, "s n"]:
+        return jnp.einsum("smn,sm->sn", self.directions(moves, step), multipliers)
+
+    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+        r"""$p_0 = \partial L/\partial v$ (34)."""
+        return momentum(system, t0, q0, v0, dt), None
+
+    def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:
+        return self.slopes(_path(moves, step), step)[-1], None
+
+    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+        """The projected momentum (39), (40) and its velocity."""
+        v = velocity(at.system, at.t0, at.q0, at.p0, at.dt, guess)
+        return v, momentum(at.system, at.t0, at.q0, v, at.dt)
+
+
+def _path(moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "nodes n"]:
+    """The nodes of a step, its start included."""
+    return step.q0 + jnp.pad(moves, ((1, 0), (0, 0)))
 
 
 class _Work:
@@ -71,8 +89,8 @@ class _Work:
 class AbstractTwoNode(AbstractVariational):
     """A variational scheme without nodes inside the step."""
 
-    fractions: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
-    weights: tuple[float, ...] = eqx.field(static=True, default=(0.5, 0.5))
+    fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
+    weights: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.5, 0.5))
 
 
 class Midpoint(AbstractTwoNode):

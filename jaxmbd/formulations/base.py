@@ -1,0 +1,107 @@
+r"""How constraints enter a step: with multipliers, by null space projection, or by nodal reparametrisation.
+
+All three solve the same equations and give the same motion; they differ in the number of unknowns. Balances are multiplied by
+the time step and multipliers are counted as $h^2 \lambda$, so that the tangent does not depend on the size of the step.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..schemes import AbstractScheme, StepInput
+from ..splitting import Split, fulfilled, rank
+
+Moves = Float[Array, "s n"]
+
+
+class Problem(eqx.Module):
+    """One step to be solved: its scheme, what is known before it, and what the formulation prepared once for it."""
+
+    scheme: AbstractScheme
+    step: StepInput
+    split: Split
+    basis: Float[Array, "n d"]
+
+    @property
+    def rank(self) -> int:
+        """Number of independent constraints at a node."""
+        return rank(self.step.system, self.step.q0)
+
+    def constraints(self, moves: Moves) -> Float[Array, "s r"]:
+        """Constraint values at the unknown nodes, redundant ones combined away."""
+        return self.split.pick(self.values(moves))
+
+    def closures(self, moves: Moves) -> Float[Array, "s c"]:
+        """Values of the constraints that the chart leaves open, redundant ones combined away."""
+        values = self.values(moves)[:, fulfilled(self.step.system, self.step.q0) :]
+        return values if self.split.closing is None else values @ self.split.closing.T
+
+    def values(self, moves: Moves) -> Float[Array, "s m"]:
+        """Values of all constraints at the unknown nodes."""
+        return jax.vmap(self.step.system.constraints)(self.scheme.times(self.step), self.step.q0 + moves)
+
+    def balance(self, moves: Moves) -> Moves:
+        """Momentum balances without constraint forces, times the time step."""
+        return self.step.dt * self.scheme.balance(moves, self.step)
+
+    def constraint_forces(self, moves: Moves, multipliers: Float[Array, "s r"]) -> Moves:
+        """Forces of the multipliers of the independent constraints in each balance."""
+        values = multipliers if self.split.rows is None else multipliers @ self.split.rows
+        return self.scheme.constraint_forces(moves, values, self.step)
+
+    def reduced_balance(self, moves: Moves) -> Float[Array, " d"]:
+        r"""$N^T b$ with a null space matrix $N$ of the directions $\bar G$ of constraint forces that act in the step, near `basis` $N_0$.
+
+        $N = \Pi N_0$ with $\Pi = I - \bar G^T (\bar G \bar G^T)^{-1} \bar G$, so that $N^T b = N^T (b - \bar G^T \mu)$ for any
+        $\mu$. With the $\mu$ that fits $b$ best the bracket vanishes in the solution, and neither $\mu$ nor $N$ need be differentiated
+        for a tangent that is exact there.
+        """
+        balance = self.balance(moves)
+        if self.rank == 0:
+            return self.basis.T @ balance[0]
+        rows, b = jax.lax.stop_gradient((self.split.independent(self.scheme.directions(moves, self.step)[0]), balance[0]))
+        square = rows @ rows.T
+        N = self.basis - rows.T @ jnp.linalg.solve(square, rows @ self.basis)
+        mu = jnp.linalg.solve(square, rows @ b)
+        return N.T @ (balance - self.constraint_forces(moves, mu[None]))[0]
+
+
+class AbstractFormulation(eqx.Module):
+    """A choice of unknowns `x` for the nodes of a step, and as many equations for them."""
+
+    @abc.abstractmethod
+    def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
+        """What can be computed once, before Newton's method starts."""
+
+    @abc.abstractmethod
+    def guess(self, moves: Moves, problem: Problem) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+        """Unknowns for predicted displacements, and the size of the unknowns."""
+
+    @abc.abstractmethod
+    def residual(self, x: Float[Array, " k"], problem: Problem) -> Float[Array, " k"]:
+        """The equations of the step."""
+
+    @abc.abstractmethod
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple["AbstractFormulation", Problem]:
+        """The equations whose derivative is taken at the solution, with everything in them variable."""
+
+    @abc.abstractmethod
+    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
+        """The unknowns of a step that is solved."""
+
+    def units(self, problem: Problem) -> tuple[int, int]:
+        """How many of the equations are balances, and how many of the unknowns are multipliers (the last ones)."""
+        return problem.scheme.stages * problem.basis.shape[1], 0
+
+    @abc.abstractmethod
+    def moves(self, x: Float[Array, " k"], problem: Problem) -> Moves:
+        """The displacements of the nodes that belong to the unknowns."""
+
+
+def unit_length(moves: Moves, problem: Problem) -> Float[Array, " sn"]:
+    """The largest coordinate, as the length by which steps and residuals are measured."""
+    length = jnp.maximum(jnp.max(jnp.abs(problem.step.q0)), jnp.max(jnp.abs(moves)))
+    return jnp.full(moves.size, jnp.where(length > 0, length, 1))

@@ -1,0 +1,79 @@
+"""Unknown positions with the multipliers of joints alone."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..assembly import as_assembly
+from ..bodywise import on_bodies
+from ..calculus import constraint_jacobian
+from ..schemes import AbstractScheme, StepInput
+from ..splitting import Split, decompose
+from .base import AbstractFormulation, Moves, Problem, unit_length
+from .null_space import redundant
+
+
+class JointMultipliers(AbstractFormulation):
+    r"""Unknown nodes and multipliers of joints: $P_{int}^T (b - h\,G_{ext}^T \lambda) = 0$, $g(q_1) = 0$.
+
+    Multipliers of the internal constraints are eliminated body by body with $P_{int}$ (60), which is exact for every scheme: for $n$ rigid
+    bodies and $m$ constraints of joints $12 n + m$ unknowns are left (S1, (29)). For mechanisms from `assemble`.
+    """
+
+    def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
+        return Problem(scheme, step, _joint_split(step), jnp.zeros((step.q0.size, 0), step.q0.dtype))
+
+    def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
+        multipliers = jnp.zeros(moves.shape[0] * self._count(problem), moves.dtype)
+        return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+
+    def residual(self, x: Array, problem: Problem) -> Array:
+        step, moves = problem.step, self.moves(x, problem)
+        multipliers = x[moves.size :].reshape(moves.shape[0], self._count(problem))
+        of_joints = multipliers if problem.split.rows is None else multipliers @ problem.split.rows
+        everything = jnp.pad(of_joints, ((0, 0), (_internal(step), 0)))
+        balance = problem.balance(moves) - problem.scheme.constraint_forces(moves, everything, step)
+        on_each = jax.vmap(lambda q, b: on_bodies(as_assembly(step.system), q, b))(_places(moves, problem), balance)
+        values = problem.values(moves)
+        joints = problem.split.pick(values[:, _internal(step) :])
+        return jnp.concatenate([on_each.ravel(), values[:, : _internal(step)].ravel(), joints.ravel()])
+
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
+        return self, Problem(problem.scheme, step, problem.split, problem.basis)
+
+    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
+        return self.guess(moves, problem)[0]
+
+    def units(self, problem: Problem) -> tuple[int, int]:
+        stages, step = problem.scheme.stages, problem.step
+        return stages * (step.q0.size - _internal(step)), stages * self._count(problem)
+
+    def moves(self, x: Array, problem: Problem) -> Moves:
+        n = problem.step.q0.size
+        return x[: problem.scheme.stages * n].reshape(-1, n)
+
+    def _count(self, problem: Problem) -> int:
+        return problem.rank - _internal(problem.step)
+
+
+def _internal(step: StepInput) -> int:
+    """Number of internal constraints, which come first."""
+    return sum(kind.internal * count for kind, count in as_assembly(step.system).kinds)
+
+
+def _joint_split(step: StepInput) -> Split:
+    """Independent combinations of the constraints of joints, if some are redundant, by what bodies can feel of them."""
+    if not redundant(step):
+        return Split.trivial(step.q0)
+    system, t, q = jax.lax.stop_gradient((step.system, step.t0, step.q0))
+    model, count = as_assembly(system), _internal(step)
+    G = constraint_jacobian(system, t, q)[count:]
+    return decompose(jax.vmap(lambda row: on_bodies(model, q, row))(G), rank=(system.rank or 0) - count)
+
+
+def _places(moves: Moves, problem: Problem) -> Moves:
+    """Where the constraint forces of each balance act."""
+    step = problem.step
+    if problem.scheme.acting == "start":
+        return step.q0 + jnp.pad(moves[:-1], ((1, 0), (0, 0)))
+    return step.q0 + (0.5 if problem.scheme.acting == "interval" else 1.0) * moves

@@ -1,0 +1,48 @@
+"""Unknown positions with multipliers."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..schemes import AbstractScheme, StepInput
+from ..splitting import split
+from .base import AbstractFormulation, Moves, Problem, unit_length
+
+
+class Multipliers(AbstractFormulation):
+    r"""Unknown nodes and multipliers, $n + m$ a stage (22): $D_1 L_d + D_2 L_d - h\,G^T \lambda = 0$, $g(q_1) = 0$."""
+
+    def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
+        return Problem(scheme, step, split(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
+
+    def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
+        multipliers = jnp.zeros(moves.shape[0] * problem.rank, moves.dtype)
+        return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+
+    def residual(self, x: Array, problem: Problem) -> Array:
+        moves = self.moves(x, problem)
+        multipliers = x[moves.size :].reshape(moves.shape[0], -1)
+        balance = problem.balance(moves) - problem.constraint_forces(moves, multipliers)
+        return jnp.concatenate([balance.ravel(), problem.constraints(moves).ravel()])
+
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
+        return self, Problem(problem.scheme, step, problem.split, problem.basis)
+
+    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
+        """Moves with the multipliers that belong to them (38)."""
+        balance, directions = problem.balance(moves), problem.scheme.directions(moves, problem.step)
+        if directions.shape[1] == 0:
+            return moves.ravel()
+
+        def recover(G, balance):
+            rows = problem.split.independent(G)
+            return jnp.linalg.solve(rows @ rows.T, rows @ balance)
+
+        return jnp.concatenate([moves.ravel(), jax.vmap(recover)(directions, balance).ravel()])
+
+    def units(self, problem: Problem) -> tuple[int, int]:
+        return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.rank
+
+    def moves(self, x: Array, problem: Problem) -> Moves:
+        n = problem.step.q0.size
+        return x[: problem.scheme.stages * n].reshape(-1, n)

@@ -1,0 +1,97 @@
+"""Unknown increments of a chart: as many as degrees of freedom."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..errors import ModelError, Result
+from ..newton import Newton
+from ..schemes import AbstractScheme, StepInput
+from ..splitting import Split, split_coordinates
+from ..system import Scalar, System, Vector
+from .base import AbstractFormulation, Moves, Problem, unit_length
+from .multipliers import Multipliers
+from .null_space import null_space_source, reduced_balance, redundant, split_for, with_basis
+
+
+class Reparametrised(AbstractFormulation):
+    r"""Unknown increments $u$, $n - m$ a stage (28), (30): $P^T [D_2 L_d + D_1 L_d(q_0, F_d(u, q_0))] = 0$.
+
+    `chart`: `"user"` takes the system's $F_d$; `"implicit"` builds one from the orthonormal split at $q_0$,
+    $F_d(u) = q_0 + N u + R\,w(u)$ with $w$ solved from $g = 0$; `"auto"` prefers the system's. `source` as in `NullSpace`.
+    Where the chart leaves constraints open, as that of a mechanism with loops does, they are added to the equations.
+    """
+
+    chart: Literal["auto", "user", "implicit"] = eqx.field(static=True, default="auto")
+    source: Literal["auto", "user", "chart", "qr"] = eqx.field(static=True, default="auto")
+    newton: Newton = Newton()
+
+    def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
+        source = self._source(step.system)
+        if self._implicit(step.system):
+            return with_basis(scheme, step, source, split_coordinates(step.system, step.t0, step.q0))
+        return with_basis(scheme, step, source, split_for(source, step, scheme.acting != "start" and redundant(step)))
+
+    def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
+        directions = problem.basis if problem.split.directions is None else problem.split.directions
+        if self._implicit(problem.step.system):
+            directions = problem.split.tangent
+        increments = jnp.linalg.solve(directions.T @ directions, directions.T @ moves.T).T
+        largest = jnp.max(jnp.abs(directions), initial=0)
+        size = unit_length(moves, problem)[0] / jnp.where(largest > 0, largest, 1)
+        return increments.ravel(), jnp.full(increments.size, size)
+
+    def residual(self, x: Array, problem: Problem) -> Array:
+        moves, system = self.moves(x, problem), problem.step.system
+        balance = reduced_balance(moves, self._source(system), problem)
+        return balance if self._implicit(system) else jnp.concatenate([balance, problem.closures(moves).ravel()])
+
+    def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
+        """Its own few equations where chart and null space are known before the step, otherwise those with multipliers."""
+        known = problem.scheme.acting == "start" and self._source(step.system) != "qr"
+        if known and not self._implicit(step.system):
+            return self, self.prepare(problem.scheme, step)
+        return Multipliers().differentiated(step, problem)
+
+    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
+        return self.guess(moves, problem)[0]
+
+    def moves(self, x: Array, problem: Problem) -> Moves:
+        step, scheme = problem.step, problem.scheme
+        increments = x.reshape(scheme.stages, -1)
+        if self._implicit(step.system):
+            at = problem.split
+            move = lambda u, t: normal_correction(step.system, t, step.q0, at.tangent @ u, at, at.normal, self.newton)[0]
+        else:
+            move = lambda u, t: step.system.chart(u, step.q0, step.t0, t) - step.q0
+        return jax.vmap(move)(increments, scheme.times(step))
+
+    def _implicit(self, system: System) -> bool:
+        if self.chart == "user" and not system.has("chart"):
+            raise ModelError("Reparametrised(chart='user') needs a system with a chart; chart='implicit' builds one")
+        return self.chart == "implicit" or not system.has("chart")
+
+    def _source(self, system: System) -> str:
+        """Where the null space matrix comes from; that of a chart with open constraints needs the chart's own increments."""
+        source = null_space_source(self.source, system, ("chart", "user"))
+        return "qr" if source == "chart" and system.closures and self._implicit(system) else source
+
+
+def normal_correction(
+    system: System, t: Scalar, q: Vector, move: Vector, at: Split, normal: Float[Array, "n r"], newton: Newton
+) -> tuple[Vector, Array]:
+    r"""A displacement $d + R w$ from `q` to the constraint manifold at time `t`, $w$ solved from $g = 0$, and the code of the solve."""
+    if normal.shape[1] == 0:
+        return move, jnp.int32(Result.SUCCESS)
+    w = jnp.zeros(normal.shape[1], q.dtype)
+    size = jnp.max(jnp.abs(q + move)) / jnp.max(jnp.abs(normal))
+    solution = newton(_normal_residual, w, (system, t, q + move, at, normal), scale=jnp.full_like(w, size))
+    return move + normal @ solution.value, solution.result
+
+
+def _normal_residual(w, args):
+    system, t, q, at, normal = args
+    return at.pick(system.constraints(t, q + normal @ w))
