@@ -8,8 +8,9 @@ import numpy as np
 
 from .assembly import chart
 from .bodies import PlanarBody, RigidBody
+from .bodies.base import number
 from .joints import Fixed, Prismatic, Revolute, Spherical
-from .loads import Gravity
+from .loads import Gravity, Potential
 from .mechanism import Mechanism
 from .parts import GROUND, Joint
 
@@ -29,6 +30,47 @@ def chain(links: int, axes=((1.0, 0.0, 0.0),), size=(0.1, 0.1, 1.0), mass=1.0, g
     bodies = {name: RigidBody.box(mass, size) for name in names}
     placement = {name: ((0.0, 0.0, -length * (i + 0.5)), np.eye(3)) for i, name in enumerate(names)}
     return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
+def hanging_chain(spherical: bool = False, angles=(0.25, 0.25, 0.75, 0.75), gravity=DOWN) -> tuple[Mechanism, Placement]:
+    """Four heavy boxes that hang from the origin, bent by a right angle (S1): hinged about the first axis, or on ball joints.
+
+    `angles` are the inclinations of the boxes to the vertical in multiples of pi; with ball joints the chain is turned by a quarter of pi
+    about the second axis, so that it leaves its plane.
+    """
+    turn = _rotation(1, np.pi / 4) if spherical else np.eye(3)
+    names = [f"link {i + 1}" for i in range(len(angles))]
+    joints, placement, end = {}, {}, np.zeros(3)
+    for i, (upper, lower, angle) in enumerate(zip([GROUND, *names], names, angles, strict=False)):
+        R = turn @ _rotation(0, np.pi * angle)
+        joints[f"joint {i + 1}"] = Joint(Spherical() if spherical else Revolute((1.0, 0.0, 0.0)), upper, lower, at=end)
+        placement[lower] = (end - 1.5 * R[:, 2], R)
+        end = end - 3.0 * R[:, 2]
+    bodies = {name: RigidBody.box(12.0, (1.0, 0.5, 3.0)) for name in names}
+    return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
+def spinning_top(inertia=(5.0, 5.0, 1.0), weight=20.0, length=1.0, tilt=0.3) -> tuple[Mechanism, Placement]:
+    """A top that turns about its fixed tip (S3): `inertia` is about the tip, where its coordinates are; the weight acts at `length`.
+
+    It is tilted about the first axis.
+    """
+    top = RigidBody(1.0, inertia)
+    tip = Joint(Spherical(), GROUND, "top", at=(0.0, 0.0, 0.0))
+    height = Potential(_weight, "top", params={"weight": number(weight), "length": number(length)})
+    return Mechanism({"top": top}, {"tip": tip}, [height]), {"top": ((0.0, 0.0, 0.0), _rotation(0, tilt))}
+
+
+def _weight(t, a, b, params):
+    return params["weight"] * params["length"] * a.z[2]
+
+
+def _rotation(axis: int, angle: float) -> np.ndarray:
+    """The rotation about a coordinate axis."""
+    i, k = (axis + 1) % 3, (axis + 2) % 3
+    R = np.eye(3)
+    R[[i, i, k, k], [i, k, i, k]] = np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)
+    return R
 
 
 def heavy_top(mass=1.0, length=1.0, inertia=(1.0, 1.0, 0.5), gravity=DOWN) -> tuple[Mechanism, Placement]:

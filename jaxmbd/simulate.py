@@ -40,7 +40,8 @@ def step(
     """
     before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
     alive = state.status.result == Result.SUCCESS
-    solution = solve_step(before, state.displacement, alive, scheme, formulation, newton)
+    guess = scheme.predict(state.displacement, before)
+    solution = solve_step(before, guess, alive, scheme, formulation, newton)
     status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
     moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS

@@ -55,6 +55,10 @@ class AbstractScheme(eqx.Module):
         return len(self.fractions) - 1
 
     @abc.abstractmethod
+    def predict(self, extrapolated: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+        """Moves to begin the iteration with: those that a polynomial extrapolates, or better ones."""
+
+    @abc.abstractmethod
     def balance(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
         """Balance of momentum without constraint forces, one row for each node but the last."""
 

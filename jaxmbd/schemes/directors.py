@@ -13,7 +13,7 @@ from ..bodywise import Spread, Vectors, angular_rates, coordinate_rates, directo
 from ..calculus import momentum
 from ..discrete import discrete_gradient
 from ..errors import ModelError
-from ..rotation import cayley_vector, from_cayley_vector
+from ..rotation import cayley_vector, exp, from_cayley_vector
 from ..system import Scalar, System, Vector
 from .base import Memory, StepInput
 from .energy_momentum import AbstractInterval
@@ -37,6 +37,15 @@ def displacement(model: Assembly, moves: Moves, step: StepInput) -> Displacement
     return Displacement(rows, rows + change, Spread.of(model).at_centre(change), turn)
 
 
+def keep_turning(extrapolated: Moves, turning: Vectors, step: StepInput) -> Moves:
+    """Extrapolated moves in which bodies keep turning at their angular velocities, however fast."""
+    model = as_assembly(step.system)
+    rows, change = model.frames(step.q0), lifted(model, extrapolated[0])
+    turned = jax.vmap(lambda R, turning: R @ exp(step.dt * turning) - R)(directors(rows), turning)
+    spinning = jnp.concatenate([change[:, :1], jnp.swapaxes(turned, 1, 2)], axis=1)
+    return model.coordinates(spinning, model.parts(extrapolated[0])[1])[None]
+
+
 class AbstractDirector(AbstractInterval):
     r"""Rigid bodies whose momenta are those of their centres and rotations, not of directors as such.
 
@@ -50,6 +59,9 @@ class AbstractDirector(AbstractInterval):
     @abc.abstractmethod
     def rotation_vector(self, cayley: Float[Array, "3"]) -> Float[Array, "3"]:
         r"""$\theta$ from the Cayley vector of a rotation."""
+
+    def predict(self, extrapolated: Moves, step: StepInput) -> Moves:
+        return keep_turning(extrapolated, step.carried[1], step)
 
     def balance(self, moves: Moves, step: StepInput) -> Moves:
         system, model = step.system, as_assembly(step.system)

@@ -41,6 +41,9 @@ class EnergyMomentum(AbstractInterval):
     the paper. Momenta and velocities are the scheme's own: $G v = 0$ holds up to $O(h^2)$.
     """
 
+    def predict(self, extrapolated: Float[Array, "1 n"], step: StepInput) -> Float[Array, "1 n"]:
+        return extrapolated
+
     def balance(self, moves: Float[Array, "1 n"], step: StepInput) -> Float[Array, "1 n"]:
         p1, impulse = self._transfer(moves, step)
         return (step.p0 - p1 + impulse)[None]

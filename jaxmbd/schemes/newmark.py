@@ -13,7 +13,7 @@ from ..kinetics import acceleration
 from ..rotation import from_cayley_vector
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
-from .directors import displacement
+from .directors import displacement, keep_turning
 
 Moves = Float[Array, "1 n"]
 
@@ -47,6 +47,9 @@ class GeneralizedAlpha(AbstractEnd):
     def __check_init__(self):
         if not 0 <= self.rho <= 1:
             raise ModelError(f"the spectral radius rho must lie between 0 and 1, not {self.rho}")
+
+    def predict(self, extrapolated: Moves, step: StepInput) -> Moves:
+        return extrapolated
 
     def balance(self, moves: Moves, step: StepInput) -> Moves:
         v1, rate, _ = self._rates(moves, step)
@@ -86,6 +89,9 @@ class Newmark(AbstractEnd):
     def __check_init__(self):
         if not self.beta > 0:
             raise ModelError(f"Newmark's beta must be positive, not {self.beta}")
+
+    def predict(self, extrapolated: Moves, step: StepInput) -> Moves:
+        return keep_turning(extrapolated, step.carried[1], step)
 
     def balance(self, moves: Moves, step: StepInput) -> Moves:
         model, system, q1 = as_assembly(step.system), step.system, step.q0 + moves[0]

@@ -43,6 +43,9 @@ class AbstractVariational(AbstractScheme):
         work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step), step.t0, step.dt, jnp.hstack([q, at])))
         return work(q, q)
 
+    def predict(self, extrapolated: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+        return extrapolated
+
     def balance(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
         slopes = self.slopes(_path(moves, step), step)
         return slopes[:-1].at[0].add(step.p0)
