@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .assembly import Assembly, Rows
-from .rotation import axial, solve
-from .system import Vector
+from .rotation import axial, determinant, solve
+from .system import System, Vector
 
 Vectors = Float[Array, "bodies 3"]
 Matrices = Float[Array, "bodies 3 3"]
@@ -79,13 +79,22 @@ def generalised_force(model: Assembly, rows: Rows, force: Vectors, torque: Vecto
     return jax.vjp(model.frames, q)[1](on_rows)[0]
 
 
-def on_bodies(model: Assembly, q: Vector, force: Vector) -> Vector:
+def turned_over(system: System, q: Vector, move: Vector) -> Array:
+    """Whether a body of a mechanism turned by more than some 170 degrees, or inside out: no equations tell those roots from right ones."""
+    if not isinstance(system.params, Assembly):
+        return jnp.array(False)
+    before, change = directors(system.params.frames(q)), directors(lifted(system.params, move))
+    cosine = 0.5 * (jnp.einsum("nij,nij->n", before, before + change) - 1)
+    return jnp.any((cosine < -0.985) | (jax.vmap(determinant)(before + change) < 0))
+
+
+def on_bodies(model: Assembly, q: Vector, force: Vector) -> Float[Array, " d"]:
     """$P_{int}^T(q)$ times generalised forces: what is left of them on each body, and on the gauges."""
     size = sum(count * len(kind.twists) for kind, count in model.kinds) + len(model.gauges)
     return jax.linear_transpose(lambda u: _rigid_rates(model, q, u), jnp.zeros(size, q.dtype))(force)[0]
 
 
-def _rigid_rates(model: Assembly, q: Vector, u: Vector) -> Vector:
+def _rigid_rates(model: Assembly, q: Vector, u: Float[Array, " d"]) -> Vector:
     r"""$P_{int}(q)\,u$: rates of the coordinates for the velocity of the origin and the angular velocity of each body."""
     rates, begin = [], 0
     for kind, block in model.parts(q)[0]:

@@ -12,7 +12,7 @@ A quadratic function gets its gradient at the midpoint. A function of scalar pro
 joints are, gets one that is as invariant under rotations as the function itself, so that angular momentum is kept with the energy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -97,7 +97,7 @@ def discrete_jacobian(function: Callable, start: Array, end: Array) -> Array:
     return jax.vmap(pullback)(jnp.eye(value.size, dtype=value.dtype))
 
 
-def _collect(found: dict[int, Array], values: list[Any], cotangents: list[Any]) -> None:
+def _collect(found: dict[int, Array], values: Sequence[Any], cotangents: Sequence[Any]) -> None:
     for value, cotangent in zip(values, cotangents, strict=True):
         if isinstance(value, Two) and value.smooth:
             found[id(value)] = found[id(value)] + cotangent if id(value) in found else cotangent
@@ -107,7 +107,7 @@ def _at(value: Any, side: str) -> Any:
     return getattr(value, side) if isinstance(value, Two) else value
 
 
-def _evaluate(graph: Jaxpr, constants: list[Any], arguments: list[Any], tape: list) -> list[Any]:
+def _evaluate(graph: Jaxpr, constants: Sequence[Any], arguments: list[Any], tape: list) -> list[Any]:
     """Run the operations of a function at both points; those that do not depend on the point run once."""
     known: dict[Any, Any] = dict(zip(graph.constvars, constants, strict=True)) | dict(zip(graph.invars, arguments, strict=True))
     read = lambda atom: atom.val if isinstance(atom, Literal) else known[atom]

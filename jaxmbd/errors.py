@@ -13,6 +13,7 @@ class Result(enum.IntEnum):
     RANK_CHANGED = 4
     OFF_MANIFOLD = 5
     NOT_REACHED = 6
+    TURNED_OVER = 7
 
     @property
     def meaning(self) -> str:
@@ -30,6 +31,7 @@ _MEANING = {
     "its constraints are redundant and mbd.find_rank(system, q0) was not called before jit",
     Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart given by the user does not fit the constraints",
     Result.NOT_REACHED: "an earlier step failed",
+    Result.TURNED_OVER: "a body turned by almost half a turn, or inside out, in one step; take a smaller dt",
 }
 
 

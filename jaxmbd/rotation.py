@@ -32,6 +32,11 @@ def axial(A: Matrix3) -> Vector3:
     return 0.5 * jnp.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
 
 
+def determinant(A: Matrix3) -> Array:
+    """The triple product of rows."""
+    return A[0] @ jnp.cross(A[1], A[2])
+
+
 def solve(A: Matrix3, b: Vector3) -> Vector3:
     """$A^{-1} b$ by cross products of rows, for well-conditioned matrices."""
     dual = jnp.stack([jnp.cross(A[1], A[2]), jnp.cross(A[2], A[0]), jnp.cross(A[0], A[1])])

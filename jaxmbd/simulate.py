@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from .bodywise import turned_over
 from .calculus import constraint_jacobian
 from .checks import as_coordinates, check_position, check_start, known, vector_like
 from .compiling import compiled
@@ -160,6 +161,9 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
         result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
+    result = jnp.where(
+        (result == Result.SUCCESS) & turned_over(system, before.q0, solution.moves[-1]), jnp.int32(Result.TURNED_OVER), result
+    )
     now = Status(result, solution.steps, solution.residual, worst, violation)
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 

@@ -19,6 +19,7 @@ from .base import Memory, StepInput
 from .energy_momentum import AbstractInterval
 
 Moves = Float[Array, "1 n"]
+FAST = 0.8  # radians in a step
 
 
 class Displacement(NamedTuple):
@@ -38,11 +39,13 @@ def displacement(model: Assembly, moves: Moves, step: StepInput) -> Displacement
 
 
 def keep_turning(extrapolated: Moves, turning: Vectors, step: StepInput) -> Moves:
-    """Extrapolated moves in which bodies keep turning at their angular velocities, however fast."""
+    """Extrapolated moves in which bodies that turn fast keep their angular velocities: no polynomial follows them."""
     model = as_assembly(step.system)
     rows, change = model.frames(step.q0), lifted(model, extrapolated[0])
     turned = jax.vmap(lambda R, turning: R @ exp(step.dt * turning) - R)(directors(rows), turning)
-    spinning = jnp.concatenate([change[:, :1], jnp.swapaxes(turned, 1, 2)], axis=1)
+    fast = jnp.sum((step.dt * turning) ** 2, axis=1) > FAST**2
+    turned = jnp.where(fast[:, None, None], jnp.swapaxes(turned, 1, 2), change[:, 1:])
+    spinning = jnp.concatenate([change[:, :1], turned], axis=1)
     return model.coordinates(spinning, model.parts(extrapolated[0])[1])[None]
 
 

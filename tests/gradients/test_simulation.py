@@ -1,5 +1,6 @@
 """Derivatives of whole simulations: forward and reverse mode, finite differences, second order, every scheme and formulation."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,7 @@ SCHEMES = {
     "trapezoidal": mbd.Trapezoidal(),
     "galerkin 4": mbd.Galerkin(4),
     "galerkin 6": mbd.Galerkin(6, "gauss"),
+    "energy-momentum": mbd.EnergyMomentum(),
 }
 FORMULATIONS = {
     "multipliers": mbd.Multipliers(),
@@ -60,6 +62,31 @@ def test_forward_reverse_and_differences_agree(scheme, formulation):
     for name in POINT:
         np.testing.assert_allclose(forward[name], reverse[name], rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(reverse[name], differences[name], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scheme", [mbd.ConservativeDirector(), mbd.GeneralizedAlpha(0.7)])
+def test_mechanisms_with_joint_multipliers(scheme):
+    """Inertia, a spring and a rate at the start of two bodies, by schemes that carry velocities."""
+    bodies = {name: mbd.RigidBody.box(1.0, (0.2, 0.1, 1.0)) for name in ("a", "b")}
+    joints = {
+        "first": mbd.Joint(mbd.Spherical(), "ground", "a", at=(0.0, 0.0, 0.0)),
+        "second": mbd.Joint(mbd.Revolute((1.0, 0.0, 0.0)), "a", "b", at=(0.0, 0.0, -1.0)),
+    }
+    spring = mbd.Spring("ground", "b", stiffness=5.0, rest=1.0, at_a=(1.0, 0.0, 0.0))
+    placement = {"a": ((0.0, 0.0, -0.5), np.eye(3)), "b": ((0.0, 0.0, -1.5), np.eye(3))}
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, [mbd.Gravity(), spring]), placement)
+    v0 = mbd.joint_velocities(system, q0, {"first": (1.0, 2.0, 0.5), "second": 1.0})
+
+    def f(x):
+        varied = system.with_params(eqx.tree_at(lambda model: model.inertia, system.params, system.params.inertia * x[0]))
+        varied = eqx.tree_at(lambda s: s.params.loads[0].load.stiffness, varied, jnp.array([5.0]) * x[1])
+        trajectory = mbd.simulate(varied, q0, x[2] * v0, dt=0.02, steps=8, scheme=scheme, formulation=mbd.JointMultipliers(), throw=False)
+        return jnp.sum(trajectory.q[-1] ** 3) + jnp.sum(trajectory.v[-1] ** 2) + trajectory.multipliers[4, -1]
+
+    both = jax.jit(lambda x: (f(x), jax.grad(f)(x)))
+    x, h = jnp.array([1.1, 0.9, 1.0]), 1e-5
+    differences = [(both(x.at[i].add(h))[0] - both(x.at[i].add(-h))[0]) / (2 * h) for i in range(3)]
+    np.testing.assert_allclose(both(x)[1], differences, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

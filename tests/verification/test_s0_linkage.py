@@ -104,3 +104,12 @@ def test_condition_numbers(dt, published):
     with_multipliers = post.condition_number(SYSTEM, motion, mbd.Multipliers())
     assert 0.1 < with_multipliers[0] / published < 10
     np.testing.assert_allclose(post.condition_number(EXPLICIT, motion, mbd.Reparametrised()), 1.0)
+
+
+def test_condition_numbers_of_the_energy_momentum_scheme():
+    """Table 1, left columns, within a factor of ten; figure 15: energy exact."""
+    for dt, published in ((1e-2, 1e5), (1e-3, 1e8), (1e-4, 1e11)):
+        motion = mbd.simulate(SYSTEM, Q0, V0, dt=dt, steps=20, scheme=mbd.EnergyMomentum(), save=20)
+        E = post.energy(SYSTEM, motion)
+        assert abs(E[1] - E[0]) < 1e-13
+        assert 0.1 < post.condition_number(SYSTEM, motion, mbd.Multipliers())[0] / published < 10
