@@ -27,7 +27,7 @@ class Wrench(eqx.Module):
 
 @along_trajectory
 def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
-    """The frame of every body, its leaves with one row a saved time."""
+    """The frame of every body, the ground among them, its leaves with one row a saved time."""
     model = as_assembly(system)
     rows = jax.vmap(model.frames)(trajectory.q)
     frames = Frame(rows[:, :, 0], jnp.swapaxes(rows[:, :, 1:], 2, 3))

@@ -19,7 +19,7 @@ Moves = Float[Array, "1 n"]
 
 
 class AbstractEnd(AbstractScheme):
-    """Two nodes; forces and constraint forces are balanced at the second."""
+    """Two nodes; forces and constraint forces are balanced at the second, and loads that vary in time have their value there."""
 
     fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
     weights: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
