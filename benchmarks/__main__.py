@@ -8,7 +8,7 @@ import jax
 
 from .measure import print_table, write_json
 
-NAMES = ("compilation", "gradient", "verification")
+NAMES = ("compilation", "gradient", "schemes", "verification")
 
 
 def main() -> None:
@@ -17,9 +17,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmark-results"))
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    rows = importlib.import_module(f"benchmarks.{arguments.name}").run()
+    module = importlib.import_module(f"benchmarks.{arguments.name}")
+    rows = module.run()
     print_table(rows)
     print(f"written: {write_json(arguments.name, rows, arguments.out)}")
+    if hasattr(module, "pictures"):
+        print("written:", *module.pictures(arguments.out))
 
 
 if __name__ == "__main__":

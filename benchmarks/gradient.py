@@ -8,7 +8,13 @@ import jaxmbd as mbd
 from .measure import median_times
 
 STEPS = 200
-SCHEMES = {"Midpoint": mbd.Midpoint(), "Trapezoidal": mbd.Trapezoidal(), "Galerkin(4)": mbd.Galerkin(4), "Galerkin(6)": mbd.Galerkin(6)}
+SCHEMES = {
+    "Midpoint": mbd.Midpoint(),
+    "Trapezoidal": mbd.Trapezoidal(),
+    "Galerkin(4)": mbd.Galerkin(4),
+    "Galerkin(6)": mbd.Galerkin(6),
+    "EnergyMomentum": mbd.EnergyMomentum(),
+}
 FORMULATIONS = {"Multipliers": mbd.Multipliers(), "NullSpace": mbd.NullSpace(), "Reparametrised": mbd.Reparametrised()}
 MORE_ITERATIONS = mbd.Newton(residual_tolerance=0.0, step_tolerance=0.0)
 

@@ -102,7 +102,8 @@ def _iterate(newton: Newton, fn: Callable, x0, scale, active):
     residual_tolerance = eps if newton.residual_tolerance is None else newton.residual_tolerance
 
     def size(x):
-        return jnp.full_like(x, jnp.max(jnp.abs(x), initial=0)) if scale is None else scale
+        largest = jnp.maximum(jnp.max(jnp.abs(x), initial=0), jnp.max(jnp.abs(x0), initial=0))
+        return jnp.full_like(x, largest) if scale is None else scale
 
     def relative(residual, magnitude):
         return jnp.max(jnp.abs(residual) / jnp.where(magnitude > 0, magnitude, 1), initial=0)

@@ -238,6 +238,13 @@ def test_planar_bodies_and_closed_loops_with_conservative_directors():
     np.testing.assert_allclose(exact.q, variational.q, atol=1e-4)
 
 
+def test_velocity_at_a_start_from_rest_is_zero():
+    """Momentum zero from a guess that is not: the chart of a tree finds the velocity."""
+    system, q0 = mbd.assemble(*gallery.hanging_chain(spherical=True))
+    trajectory = mbd.simulate(system, q0, dt=0.01, steps=2, formulation=mbd.JointMultipliers())
+    assert np.max(np.abs(np.asarray(trajectory.v[0]))) < 1e-14 and np.all(np.isfinite(post.energy(system, trajectory)))
+
+
 def test_redundant_loops_with_joint_multipliers():
     """A four-bar of spatial bodies: three constraints too many, all of joints."""
     system, q0 = mbd.assemble(*gallery.four_bar())

@@ -66,7 +66,7 @@ def constraint_residuals(system: System, trajectory: Trajectory) -> Float[Array,
 
 @along_trajectory
 def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
-    r"""$\dot g(t_n, q_n, v_n)$, zero to rounding."""
+    r"""$\dot g(t_n, q_n, v_n)$: zero to rounding with variational schemes, with others up to the error of the scheme."""
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
 
 

@@ -117,7 +117,7 @@ class DirectorEnergyMomentum(AbstractDirector):
     r"""Energy and momentum conserving scheme with directors (S3), (16)-(25): order 2, momentum maps exact.
 
     `update="cayley"`: $\theta$ is the Cayley vector (24), energy is exact. `update="exponential"`: it is the rotation vector (22), and
-    energy is exact without loads and joints; otherwise it oscillates within bounds.
+    energy is exact without loads and joints; otherwise its error is of order 2, an oscillation for a top, with a slow drift for a linkage.
     """
 
     update: Literal["cayley", "exponential"] = eqx.field(static=True, default="cayley")
