@@ -83,8 +83,8 @@ def test_a_mechanism_with_joint_multipliers():
         varied = system.with_params(eqx.tree_at(lambda model: model.inertia, system.params, system.params.inertia * x[0]))
         varied = eqx.tree_at(lambda s: s.params.loads[0].load.stiffness, varied, jnp.array([5.0]) * x[1])
         choice = {"scheme": mbd.ConservativeDirector(), "formulation": mbd.JointMultipliers()}
-        trajectory = mbd.simulate(varied, q0, x[2] * v0, dt=0.02, steps=8, throw=False, **choice)
-        return jnp.sum(trajectory.q[-1] ** 3) + jnp.sum(trajectory.v[-1] ** 2) + trajectory.multipliers[4, -1]
+        trajectory = mbd.simulate(varied, q0, x[2] * v0, dt=0.02, steps=8, throw=False, save="end", **choice)
+        return jnp.sum(trajectory.q[-1] ** 3) + jnp.sum(trajectory.v[-1] ** 2)
 
     both = jax.jit(lambda x: (f(x), jax.grad(f)(x)))
     x, h = jnp.array([1.1, 0.9, 1.0]), 1e-5
