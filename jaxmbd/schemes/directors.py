@@ -106,7 +106,8 @@ class ConservativeDirector(AbstractDirector):
 
     The kinematic equation (23), $\Delta q = h\,G(\bar q)^T J^{-1}\,\overline{G(q) p}$, is the Cayley map of the mean angular velocity and
     keeps directors orthonormal by itself; $C(q) p = 0$ (18) holds at all times. With `JointMultipliers` only multipliers of joints
-    are left, $12 n + m$ unknowns. Its equations are those of `DirectorEnergyMomentum` with the Cayley map, joints added.
+    are left, $12 n + m$ unknowns. Joints are closed at the end of every step, which is their incremental form (25) without drift. The
+    equations are those of `DirectorEnergyMomentum` with the Cayley map, joints added.
     """
 
     def rotation_vector(self, cayley: Float[Array, "3"]) -> Float[Array, "3"]:
