@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .errors import Result
-from .formulations import AbstractFormulation, Moves, Problem
+from .formulations import AbstractFormulation, Moves, Multipliers, Problem
 from .linear import refined_solve
 from .newton import Newton
 from .schemes import AbstractScheme, StepInput
@@ -60,7 +60,11 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     at_rest = jnp.zeros_like(moves)
     twin, variable = formulation.differentiated(before, problem)
     own = twin is formulation
-    y = jnp.where(solved, x, formulation.guess(at_rest, problem)[0]) if own else twin.unknowns(jnp.where(solved, moves, at_rest), variable)
+    y = (
+        jnp.where(solved, x, formulation.guess(at_rest, problem)[0])
+        if own
+        else Multipliers().unknowns(jnp.where(solved, moves, at_rest), variable)
+    )
 
     def equations(y, before):
         return twin.residual(y, formulation.differentiated(before, problem)[1])

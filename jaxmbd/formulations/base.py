@@ -1,6 +1,6 @@
-r"""How constraints enter a step: with multipliers, by null space projection, or by nodal reparametrisation.
+r"""How constraints enter a step: with multipliers of all or of joints, by null space projection, or by nodal reparametrisation.
 
-All three solve the same equations and give the same motion; they differ in the number of unknowns. Balances are multiplied by
+All formulations solve the same equations and give the same motion; they differ in the number of unknowns. Balances are multiplied by
 the time step and multipliers are counted as $h^2 \lambda$, so that the tangent does not depend on the size of the step.
 """
 
@@ -52,22 +52,6 @@ class Problem(eqx.Module):
         values = multipliers if self.split.rows is None else multipliers @ self.split.rows
         return self.scheme.constraint_forces(moves, values, self.step)
 
-    def reduced_balance(self, moves: Moves) -> Float[Array, " d"]:
-        r"""$N^T b$ with a null space matrix $N$ of the directions $\bar G$ of constraint forces that act in the step, near `basis` $N_0$.
-
-        $N = \Pi N_0$ with $\Pi = I - \bar G^T (\bar G \bar G^T)^{-1} \bar G$, so that $N^T b = N^T (b - \bar G^T \mu)$ for any
-        $\mu$. With the $\mu$ that fits $b$ best the bracket vanishes in the solution, and neither $\mu$ nor $N$ need be differentiated
-        for a tangent that is exact there.
-        """
-        balance = self.balance(moves)
-        if self.rank == 0:
-            return self.basis.T @ balance[0]
-        rows, b = jax.lax.stop_gradient((self.split.independent(self.scheme.directions(moves, self.step)[0]), balance[0]))
-        square = rows @ rows.T
-        N = self.basis - rows.T @ jnp.linalg.solve(square, rows @ self.basis)
-        mu = jnp.linalg.solve(square, rows @ b)
-        return N.T @ (balance - self.constraint_forces(moves, mu[None]))[0]
-
 
 class AbstractFormulation(eqx.Module):
     """A choice of unknowns `x` for the nodes of a step, and as many equations for them."""
@@ -86,11 +70,7 @@ class AbstractFormulation(eqx.Module):
 
     @abc.abstractmethod
     def differentiated(self, step: StepInput, problem: Problem) -> tuple["AbstractFormulation", Problem]:
-        """The equations whose derivative is taken at the solution, with everything in them variable."""
-
-    @abc.abstractmethod
-    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
-        """The unknowns of a step that is solved."""
+        """The equations whose derivative is taken at the solution, with everything in them variable: its own or those of `Multipliers`."""
 
     def units(self, problem: Problem) -> tuple[int, int]:
         """How many of the equations are balances, and how many of the unknowns are multipliers (the last ones)."""

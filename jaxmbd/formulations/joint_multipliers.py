@@ -2,14 +2,15 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..assembly import as_assembly
 from ..bodywise import on_bodies
 from ..calculus import constraint_jacobian
 from ..schemes import AbstractScheme, StepInput
 from ..splitting import Split, decompose
-from .base import AbstractFormulation, Moves, Problem, unit_length
+from .base import AbstractFormulation, Moves, Problem
+from .multipliers import leading_moves, with_zero_multipliers
 from .null_space import redundant
 
 
@@ -24,8 +25,7 @@ class JointMultipliers(AbstractFormulation):
         return Problem(scheme, step, _joint_split(step), jnp.zeros((step.q0.size, 0), step.q0.dtype))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
-        multipliers = jnp.zeros(moves.shape[0] * self._count(problem), moves.dtype)
-        return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+        return with_zero_multipliers(moves, self._count(problem), problem)
 
     def residual(self, x: Array, problem: Problem) -> Array:
         step, moves = problem.step, self.moves(x, problem)
@@ -41,16 +41,12 @@ class JointMultipliers(AbstractFormulation):
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         return self, Problem(problem.scheme, step, problem.split, problem.basis)
 
-    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
-        return self.guess(moves, problem)[0]
-
     def units(self, problem: Problem) -> tuple[int, int]:
         stages, step = problem.scheme.stages, problem.step
         return stages * (step.q0.size - _internal(step)), stages * self._count(problem)
 
     def moves(self, x: Array, problem: Problem) -> Moves:
-        n = problem.step.q0.size
-        return x[: problem.scheme.stages * n].reshape(-1, n)
+        return leading_moves(x, problem)
 
     def _count(self, problem: Problem) -> int:
         return problem.rank - _internal(problem.step)

@@ -16,8 +16,7 @@ class Multipliers(AbstractFormulation):
         return Problem(scheme, step, split(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
-        multipliers = jnp.zeros(moves.shape[0] * problem.rank, moves.dtype)
-        return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+        return with_zero_multipliers(moves, problem.rank, problem)
 
     def residual(self, x: Array, problem: Problem) -> Array:
         moves = self.moves(x, problem)
@@ -44,5 +43,16 @@ class Multipliers(AbstractFormulation):
         return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.rank
 
     def moves(self, x: Array, problem: Problem) -> Moves:
-        n = problem.step.q0.size
-        return x[: problem.scheme.stages * n].reshape(-1, n)
+        return leading_moves(x, problem)
+
+
+def with_zero_multipliers(moves: Moves, count: int, problem: Problem) -> tuple[Array, Array]:
+    """Moves followed by `count` multipliers a stage, all zero, and the size of these unknowns."""
+    multipliers = jnp.zeros(moves.shape[0] * count, moves.dtype)
+    return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+
+
+def leading_moves(x: Array, problem: Problem) -> Moves:
+    """The moves at the head of unknowns."""
+    n = problem.step.q0.size
+    return x[: problem.scheme.stages * n].reshape(-1, n)

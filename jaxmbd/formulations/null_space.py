@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, constraint_count, null_space, rank, split, split_coordinates
+from ..splitting import Split, constraint_count, correct_null_space, null_space, rank, split, split_coordinates
 from ..system import System
 from .base import AbstractFormulation, Moves, Problem, unit_length
 from .multipliers import Multipliers
@@ -42,9 +42,6 @@ class NullSpace(AbstractFormulation):
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         """The equations with multipliers: they have the same solution, and no null space matrix to differentiate."""
         return Multipliers().differentiated(step, problem)
-
-    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
-        return moves.ravel()
 
 
 def null_space_source(wanted: str, system: System, order: tuple[str, ...]) -> str:
@@ -83,7 +80,7 @@ def reduced_balance(moves: Moves, source: str, problem: Problem) -> Float[Array,
     """
     step, scheme = problem.step, problem.scheme
     if scheme.acting != "start":
-        return problem.reduced_balance(moves)
+        return _balance_on_implicit_null_space(moves, problem)
     balance = problem.balance(moves)
     first = problem.basis.T @ balance[0]
     if scheme.stages == 1:
@@ -91,3 +88,17 @@ def reduced_balance(moves: Moves, source: str, problem: Problem) -> Float[Array,
     basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.split))
     inside = jnp.einsum("snd,sn->sd", basis(scheme.times(step)[:-1], step.q0 + moves[:-1]), balance[1:])
     return jnp.concatenate([first, inside.ravel()])
+
+
+def _balance_on_implicit_null_space(moves: Moves, problem: Problem) -> Float[Array, " d"]:
+    r"""$N^T b$ with a null space matrix $N$ of the directions $\bar G$ of constraint forces that act in the step, near `basis`.
+
+    $N^T b = N^T (b - \bar G^T \mu)$ for any $\mu$. With the $\mu$ that fits $b$ best the bracket vanishes in the solution, and
+    neither $\mu$ nor $N$ need be differentiated for a tangent that is exact there.
+    """
+    balance = problem.balance(moves)
+    if problem.rank == 0:
+        return problem.basis.T @ balance[0]
+    rows, b = jax.lax.stop_gradient((problem.split.independent(problem.scheme.directions(moves, problem.step)[0]), balance[0]))
+    mu = jnp.linalg.solve(rows @ rows.T, rows @ b)
+    return correct_null_space(rows, problem.basis).T @ (balance - problem.constraint_forces(moves, mu[None]))[0]

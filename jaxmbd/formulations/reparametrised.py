@@ -56,9 +56,6 @@ class Reparametrised(AbstractFormulation):
             return self, self.prepare(problem.scheme, step)
         return Multipliers().differentiated(step, problem)
 
-    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
-        return self.guess(moves, problem)[0]
-
     def moves(self, x: Array, problem: Problem) -> Moves:
         step, scheme = problem.step, problem.scheme
         increments = x.reshape(scheme.stages, -1)

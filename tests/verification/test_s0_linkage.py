@@ -111,5 +111,5 @@ def test_condition_numbers_of_the_energy_momentum_scheme():
     for dt, published in ((1e-2, 1e5), (1e-3, 1e8), (1e-4, 1e11)):
         motion = mbd.simulate(SYSTEM, Q0, V0, dt=dt, steps=20, scheme=mbd.EnergyMomentum(), save=20)
         E = post.energy(SYSTEM, motion)
-        assert abs(E[1] - E[0]) < 1e-13
+        assert abs(E[1] - E[0]) < 1e-14
         assert 0.1 < post.condition_number(SYSTEM, motion, mbd.Multipliers())[0] / published < 10

@@ -40,16 +40,16 @@ def test_energy_and_angular_momentum(chain):
     """Figures 3 and 6: energy to 1e-12; only l_1 in the plane; l_3 to 1e-10 in space."""
     name, system, trajectory, _ = chain
     E, momentum = post.energy(system, trajectory), np.abs(post.angular_momentum(system, trajectory)).max(axis=0)
-    assert np.ptp(E) < 1e-12 * abs(E[0])
-    assert momentum[0] > 1e3 and momentum[2] < 1e-10
-    assert momentum[1] < 1e-10 if name == "hinges" else momentum[1] > 100
+    assert np.ptp(E) < 1e-13 * abs(E[0])
+    assert momentum[0] > 1e3 and momentum[2] < 3e-12
+    assert momentum[1] < 3e-12 if name == "hinges" else momentum[1] > 100
 
 
 def test_constraints(chain):
-    """Figures 4 and 7: e(q), C(q) p and those of joints, all below the paper's tolerance 1e-8; p is the momentum (12) in base vectors."""
+    """Figures 4 and 7: e(q), C(q) p and those of joints, far below the paper's tolerance 1e-8; p is the momentum (12) in base vectors."""
     _, system, trajectory, _ = chain
-    assert jnp.max(jnp.abs(post.constraint_residuals(system, trajectory))) < 1e-8
-    assert jnp.max(jnp.abs(displacement_momentum(system, trajectory))) < 1e-8
+    assert jnp.max(jnp.abs(post.constraint_residuals(system, trajectory))) < 1e-13
+    assert jnp.max(jnp.abs(displacement_momentum(system, trajectory))) < 1e-13
 
 
 def displacement_momentum(system, trajectory):
@@ -75,4 +75,4 @@ def test_same_motion_as_other_schemes():
     ours = {dt: after_two_fifths(mbd.ConservativeDirector(), dt) for dt in (0.02, 0.01)}
     for scheme in (mbd.EnergyMomentum(), mbd.Midpoint()):
         coarse, fine = (np.max(np.abs(after_two_fifths(scheme, dt) - ours[dt])) for dt in ours)
-        assert coarse / fine > 3 and fine < 1e-2
+        assert coarse / fine > 3.5 and fine < 2e-4

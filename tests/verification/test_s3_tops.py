@@ -33,8 +33,8 @@ def test_symmetric_top(update, dt):
     v0 = mbd.joint_velocities(SYSTEM, Q0, {"tip": SPIN})
     trajectory = run(SYSTEM, Q0, v0, dt, 1000, mbd.DirectorEnergyMomentum(update))
     E, h3 = post.energy(SYSTEM, trajectory), post.angular_momentum(SYSTEM, trajectory)[:, 2]
-    assert np.ptp(h3) < 1e-12 * h3[0]
-    bound = 1e-12 if update == "cayley" else {0.001: 1e-7, 0.04: 2e-4}[dt]
+    assert np.ptp(h3) < 3e-13 * h3[0]
+    bound = 5e-13 if update == "cayley" else {0.001: 1e-7, 0.04: 2e-4}[dt]
     assert (1e-9 if update == "exponential" else 0) <= np.ptp(E) / E[0] < bound
     frequencies = np.array([spin(trajectory) / 5, 20.0 / spin(trajectory)])
     np.testing.assert_allclose(frequencies[0], 10.0, atol=5e-5 if dt < 0.01 else 5e-3)
@@ -50,7 +50,7 @@ def test_tumbling_top_beside_newmark():
         trajectory = run(system, q0, v0, 0.06, 300, scheme)
         E, h3 = post.energy(system, trajectory), post.angular_momentum(system, trajectory)[:, 2]
         spread[type(scheme).__name__] = (np.ptp(E) / E[0], np.ptp(h3) / h3[0])
-    assert max(spread["DirectorEnergyMomentum"]) < 1e-12
+    assert max(spread["DirectorEnergyMomentum"]) < 3e-13
     assert min(spread["Newmark"]) > 0.05
 
 
@@ -73,7 +73,7 @@ def test_unstable_rotation(dt):
     trajectory = run(system, q0, None, dt, 800, mbd.DirectorEnergyMomentum())
     after = np.asarray(trajectory.t) > 2 + dt / 2
     E, h = post.energy(system, trajectory)[after], post.angular_momentum(system, trajectory)[after]
-    assert np.ptp(E) < 1e-12 * E[0] and np.max(np.ptp(h, axis=0)) < 1e-12 * h[0, 0]
+    assert np.ptp(E) < 3e-13 * E[0] and np.max(np.ptp(h, axis=0)) < 3e-13 * h[0, 0]
     np.testing.assert_allclose(
         h[0], [20 * (2 - dt), 0.2, 0.0], rtol=0, atol=0.03 if dt < 0.1 else 2.0
     )  # the moment of (13) depends on the step
