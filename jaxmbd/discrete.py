@@ -27,8 +27,8 @@ def _names(text: str) -> frozenset[str]:
 
 
 QUADRATIC = _names("""
-    neg add sub mul add_any dot_general reduce_sum cumsum reshape transpose broadcast_in_dim squeeze expand_dims concatenate slice
-    dynamic_slice gather scatter-add pad rev split convert_element_type copy copy_p reduce_precision square real imag
+    neg add sub mul add_any dot_general reduce_sum cumsum reshape transpose broadcast_in_dim squeeze expand_dims concatenate stack unstack
+    tile slice dynamic_slice gather scatter-add scatter-sub pad rev split convert_element_type copy copy_p reduce_precision square real imag
 """)
 ELEMENTWISE = _names("""
     div atan2 pow integer_pow exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt abs
@@ -114,8 +114,9 @@ def _evaluate(graph: Jaxpr, constants: Sequence[Any], arguments: list[Any], tape
     for equation in graph.eqns:
         inputs = [read(atom) for atom in equation.invars]
         inner = _inner_graph(equation.params)
-        if inner is not None and len(inner.jaxpr.invars) == len(inputs):
-            outputs = _evaluate(inner.jaxpr, inner.consts, inputs, tape)
+        of_platform = bool(equation.params.get("branches_platforms"))  # whose first input is the number of the platform
+        if inner is not None and len(inner.jaxpr.invars) == len(inputs) - of_platform:
+            outputs = _evaluate(inner.jaxpr, inner.consts, inputs[of_platform:], tape)
         else:
             outputs = _apply(equation.primitive, equation.params, inputs, tape)
         known |= dict(zip(equation.outvars, outputs, strict=True))
@@ -123,7 +124,9 @@ def _evaluate(graph: Jaxpr, constants: Sequence[Any], arguments: list[Any], tape
 
 
 def _inner_graph(params: dict[str, Any]) -> ClosedJaxpr | None:
-    """What a call runs, for operations that only call: `jit`, `checkpoint`, functions with derivative rules of their own."""
+    """What a call runs, for operations that only call: `jit`, `checkpoint`, functions with derivative or platform rules of their own."""
+    if params.get("branches_platforms"):
+        return params["branches"][params["branches_platforms"].index(None)]
     graph = params.get("call_jaxpr", None if "length" in params else params.get("jaxpr"))
     return ClosedJaxpr(graph, ()) if isinstance(graph, Jaxpr) else graph
 
