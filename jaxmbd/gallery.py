@@ -32,6 +32,50 @@ def chain(links: int, axes=((1.0, 0.0, 0.0),), size=(0.1, 0.1, 1.0), mass=1.0, g
     return Mechanism(bodies, joints, [Gravity(gravity)]), placement
 
 
+def tree(bodies: int, axes=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), spread=0.8, gravity=DOWN) -> tuple[Mechanism, Placement]:
+    """Rods of unit length that branch in two at every end, downwards in the plane $y = 0$, with hinges that take the axes in turn.
+
+    `spread` is the angle between the first two branches; it halves from level to level.
+    """
+    names = [f"rod {i}" for i in range(bodies)]
+    joints, placement = {}, {}
+    ends: list[np.ndarray] = []
+    angles: list[float] = []
+    for i, name in enumerate(names):
+        parent = (i - 1) // 2
+        depth = int(np.log2(i + 1))
+        angles.append(angles[parent] + (0.5 if i % 2 else -0.5) * spread * 2.0 ** (1 - depth) if i else 0.0)
+        start, R = ends[parent] if i else np.zeros(3), _rotation(1, angles[i])
+        joints[f"joint {i}"] = Joint(Revolute(axes[depth % len(axes)]), names[parent] if i else GROUND, name, at=start)
+        placement[name] = (start - 0.5 * R[:, 2], R)
+        ends.append(start - R[:, 2])
+    return Mechanism({name: RigidBody.box(1.0, (0.1, 0.1, 1.0)) for name in names}, joints, [Gravity(gravity)]), placement
+
+
+def ladder(rungs: int, gravity=DOWN) -> tuple[Mechanism, Placement]:
+    """A ladder that hangs down in the plane $y = 0$ with hinges between posts and rungs: each of its loops has a degree of freedom.
+
+    Every loop has three constraints too many, since the hinges keep in space what the others keep in the plane already.
+    """
+    bodies, joints, placement = {}, {}, {}
+    hinge = lambda name, a, b, x, z: joints.update({name: Joint(Revolute((0.0, 1.0, 0.0)), a, b, at=(x, 0.0, z))})
+    above = GROUND
+    for k in range(rungs):
+        rung, left, right = f"rung {k}", f"left {k}", f"right {k}"
+        for name, size, centre in (
+            (left, (0.1, 0.1, 1.0), (0.0, 0.0, -k - 0.5)),
+            (rung, (1.0, 0.1, 0.1), (0.5, 0.0, -k - 1.0)),
+            (right, (0.1, 0.1, 1.0), (1.0, 0.0, -k - 0.5)),
+        ):
+            bodies[name], placement[name] = RigidBody.box(1.0, size), (centre, np.eye(3))
+        hinge(f"top left {k}", above, left, 0.0, -k)
+        hinge(f"bottom left {k}", left, rung, 0.0, -k - 1.0)
+        hinge(f"bottom right {k}", rung, right, 1.0, -k - 1.0)
+        hinge(f"top right {k}", right, above, 1.0, -k)
+        above = rung
+    return Mechanism(bodies, joints, [Gravity(gravity)]), placement
+
+
 def hanging_chain(spherical: bool = False, angles=(0.25, 0.25, 0.75, 0.75), gravity=DOWN) -> tuple[Mechanism, Placement]:
     """Four heavy boxes that hang from the origin, bent by a right angle (S1): hinged about the first axis, or on ball joints.
 
