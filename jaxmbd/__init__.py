@@ -26,7 +26,7 @@ from .joints import (
     Universal as Universal,
     UserJoint as UserJoint,
 )
-from .linear import Dense as Dense
+from .linear import Auto as Auto, Dense as Dense, Small as Small, Sparse as Sparse
 from .loads import (
     AbstractJointLoad as AbstractJointLoad,
     AbstractLoad as AbstractLoad,
@@ -58,6 +58,7 @@ from .schemes import (
     Trapezoidal as Trapezoidal,
 )
 from .simulate import simulate as simulate, step as step
+from .sparsity import sparsity as sparsity
 from .start import find_rank as find_rank, project as project, start as start
 from .system import System as System
 from .trajectory import State as State, Trajectory as Trajectory

@@ -14,7 +14,7 @@ from .assembly import Assembly
 from .bodies import Ground, PlanarBody
 from .bodies.base import concrete
 from .errors import ModelError
-from .groups import Rows
+from .groups import Rows, stack
 from .loads import Gravity
 from .parts import Joint, Parts
 from .placement import (
@@ -30,7 +30,7 @@ from .placement import (
     set_coordinates,
 )
 from .stacking import order_bodies, stack_mechanism
-from .start import find_rank
+from .start import with_rank_if_small
 from .system import System, Vector
 from .tree import Edge, spanning_tree
 
@@ -97,7 +97,7 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
 
 def _in_reach(model: Assembly, poses: Poses) -> Rows:
     """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
-    rows = jnp.stack([poses[name].rows for name in model.bodies])
+    rows = stack([poses[name].rows for name in model.bodies])
     exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
     oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
     change = jnp.max(jnp.abs(exact - rows), axis=2)
@@ -149,7 +149,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) 
         params=model,
     )
     q0 = model.coordinates(rows, gauges)
-    return find_rank(system, q0), q0
+    return with_rank_if_small(system, q0), q0
 
 
 def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:

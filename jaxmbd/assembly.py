@@ -115,6 +115,25 @@ class Assembly(eqx.Module):
             begin = places[-1][1].stop
         return places
 
+    def parts_of_coordinates(self) -> Indices:
+        """For every coordinate the number of the body or gauge that it belongs to."""
+        sizes = [kind.size for kind, count in self.kinds for _ in range(count)] + [1] * len(self.gauges)
+        return tuple(np.repeat(np.arange(len(sizes)), sizes).tolist())
+
+    def gauge_rows(self) -> list[tuple[int, int]]:
+        """The coordinate of every gauge, and the constraint that determines it."""
+        places = [i for i, name in enumerate(self._constraint_kinds()) if name == "gauge"]
+        first = self.size - len(self.gauges)
+        return [(first + i, place) for i, place in enumerate(places)]
+
+    def _constraint_kinds(self) -> list[str]:
+        """What every constraint belongs to, in their order."""
+        internal = sum(kind.internal * count for kind, count in self.kinds)
+        in_tree = sum(gauge.group < len(self.tree) for gauge in self.gauges)
+        tree, closing = (sum(group.count * len(group.rows) for group in groups) for groups in (self.tree, self.closing))
+        counts = (internal + tree, in_tree, closing, len(self.gauges) - in_tree, len(self.gears.names))
+        return [kind for kind, count in zip(("body", "gauge", "joint", "gauge", "gear"), counts, strict=True) for _ in range(count)]
+
     def owners(self) -> list[str]:
         """The name of the body, joint or gear that each constraint belongs to."""
         kinds = [kind for kind, count in self.kinds for _ in range(count)]

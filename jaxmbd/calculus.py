@@ -2,9 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .system import Scalar, System, Vector
+
+PROBES = 4
+"""Random vectors with which the lengths of rows are estimated."""
 
 
 def momentum(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Vector:
@@ -35,6 +39,22 @@ def constraint_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "m
     rows = jax.eval_shape(system.constraints, t, q).size
     jacobian = jax.jacrev if rows < q.size else jax.jacfwd
     return jacobian(system.constraints, 1)(t, q)
+
+
+def constraint_forces(system: System, t: Scalar, q: Vector, multipliers: Float[Array, " m"]) -> Vector:
+    r"""$G^T \lambda$, without the matrix."""
+    if multipliers.size == 0:
+        return jnp.zeros_like(q)
+    return jax.vjp(lambda q: system.constraints(t, q), q)[1](multipliers)[0]
+
+
+def constraint_slopes(system: System, t: Scalar, q: Vector) -> Float[Array, " m"]:
+    """About the length of each row of $G$, from its products with a few random vectors."""
+    if not system.has("constraints"):
+        return jnp.zeros(0, q.dtype)
+    probes = jnp.asarray(np.random.default_rng(0).standard_normal((PROBES, q.size)), q.dtype)
+    _, slope = jax.linearize(lambda q: system.constraints(t, q), q)
+    return jnp.sqrt(jnp.mean(jax.vmap(slope)(probes) ** 2, axis=0))
 
 
 def constraint_rate(system: System, t: Scalar, q: Vector, v: Vector) -> Float[Array, " m"]:

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from .calculus import constraint_jacobian, constraint_rate, mass_matrix
+from .calculus import constraint_jacobian, constraint_rate, constraint_slopes, mass_matrix
 from .compiling import compiled
 from .errors import ModelError
-from .splitting import Split, chart_size, null_space, rank, rank_tolerance, split
+from .splitting import Split, chart_size, is_large, null_space, rank, rank_tolerance, split
 from .system import Scalar, System, Vector, VectorLike, is_parameter
 
 
@@ -59,7 +59,7 @@ def _require_on_manifold(system: System, pair: tuple[Array, Array], q: Vector, n
 
 def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> None:
     """Refuse positions off the manifold, velocities off its tangent space, motions without inertia, and charts that do not fit."""
-    given = [name for name in ("null_space", "chart") if system.has(name)]
+    given = [name for name in ("null_space", "chart") if system.has(name) and not is_large(system, q0)]
     for name in given:
         _check_basis_shape(name, system, t0, q0)
     position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
@@ -70,7 +70,8 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
             f"v0 is not tangent to the constraints: {system.constraint_name(worst)} changes at the rate {float(rates[0][worst]):.3g}; "
             "use mbd.project(system, q0, v0) to find a consistent start"
         )
-    _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
+    if mass is not None:
+        _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
     for name, numbers in bases.items():
         _check_basis(name, numbers)
 
@@ -78,6 +79,8 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
 @compiled
 def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
     """All numbers that tell whether a start is consistent, in one compilation."""
+    if is_large(system, q):
+        return _position(system, t, q), _rates(system, t, q, v, dt), None, {}
     at = split(system, t, q)
     bases = {name: _basis(name, system, t, q, at) for name in given}
     return _position(system, t, q), _rates(system, t, q, v, dt), _mass(system, t, q, v, dt, at), bases
@@ -85,7 +88,7 @@ def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: l
 
 def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
     """Values of the constraints, and the size of their terms."""
-    size = jnp.max(jnp.abs(q)) * jnp.sum(jnp.abs(constraint_jacobian(system, t, q)), axis=1)
+    size = jnp.max(jnp.abs(q)) * constraint_slopes(system, t, q)
     drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
     return jnp.abs(system.constraints(t, q)), size + drift
 
@@ -96,9 +99,10 @@ _position_alone = compiled(_position)
 def _rates(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, Array]:
     """Rates of the constraints, and the size of their terms."""
     steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    G = jnp.abs(constraint_jacobian(system, t, q))
-    noise = 64 * jnp.finfo(q.dtype).eps * jnp.sum(G, axis=1) * jnp.max(jnp.abs(q)) / dt
-    return jnp.abs(constraint_rate(system, t, q, v)), G @ jnp.abs(v) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+    slopes = constraint_slopes(system, t, q)
+    noise = 64 * jnp.finfo(q.dtype).eps * slopes * jnp.max(jnp.abs(q)) / dt
+    terms = slopes * jnp.max(jnp.abs(v)) + steady
+    return jnp.abs(constraint_rate(system, t, q, v)), terms + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
 
 
 def _mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:

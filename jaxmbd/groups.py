@@ -18,10 +18,16 @@ Rows = Float[Array, "bodies 4 3"]
 
 
 def stack(elements: Sequence[Any]) -> Any:
-    """Elements of one structure as one, each leaf with a leading axis; NumPy stays NumPy, so that digits are kept."""
+    """Elements of one structure as one, each leaf with a leading axis; NumPy stays NumPy, so that digits are kept.
+
+    Numbers that are not hidden are stacked by NumPy in any case: JAX would compile an operation with as many operands as elements.
+    """
 
     def join(*leaves):
-        return (np if all(isinstance(leaf, np.ndarray) for leaf in leaves) else jnp).stack(leaves)
+        if all(isinstance(leaf, np.ndarray) for leaf in leaves):
+            return np.stack(leaves)
+        hidden = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        return jnp.stack(leaves) if hidden else jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
     return jax.tree.map(join, *elements)
 
@@ -35,9 +41,18 @@ def alike(elements: Sequence[Any], keys: Sequence[Hashable] | None = None) -> li
     return list(found.values())
 
 
+def take(values: Float[Array, "n ..."], indices: Indices) -> Float[Array, "k ..."]:
+    """Elements along the first axis; two runs of consecutive ones, as in chains, as slices: the transpose of a gather is slow on CPUs."""
+    places = np.asarray(indices, int)
+    runs = np.split(places, 1 + np.flatnonzero(np.diff(places) != 1))
+    if places.size == 0 or len(runs) > 2:
+        return values[places]
+    return jnp.concatenate([values[run[0] : run[-1] + 1] for run in runs])
+
+
 def gather(rows: Rows, indices: Indices) -> Frame:
     """The frames of some bodies, stacked."""
-    picked = rows[np.asarray(indices)]
+    picked = take(rows, indices)
     return Frame(picked[:, 0], jnp.swapaxes(picked[:, 1:], 1, 2))
 
 
@@ -84,7 +99,7 @@ class JointGroup(eqx.Module):
         if not self.rows:
             return jnp.zeros(0, bodies.dtype)
         values = jax.vmap(lambda kind, a, b: kind.constraint(a, b))(self.kind, *self.frames(bodies))
-        return values[:, np.asarray(self.rows)].ravel()
+        return take(values.T, self.rows).T.ravel()
 
     def coordinates(self, bodies: Rows) -> Float[Array, "count c"]:
         """The coordinates of each joint."""

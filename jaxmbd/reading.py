@@ -3,12 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
-from .kinetics import acceleration
+from .kinetics import Instant, acceleration
 from .rows import over_rows
+from .saddle import least_multipliers
 from .schemes import AbstractScheme, StepInput
-from .splitting import least_norm_multipliers
+from .splitting import is_large, least_norm_multipliers
 from .system import Scalar, System, Vector
 from .trajectory import State, Trajectory
 
@@ -44,14 +46,22 @@ def read_trajectory(
     ahead = leaving.moves[:, 0] / (scheme.fractions[1] * dt)
     guess = jax.lax.stop_gradient(_append(ahead, -final.previous / dt))
 
-    def read(t, q, p, carried, guess):
-        return scheme.read(StepInput(system, t, dt, q, p, None, carried), guess)
+    impulses = _append(_impulses(system, scheme, dt, leaving), jnp.zeros_like(final.q))
+    last = jnp.arange(t.size) == t.size - 1
 
-    v, p = over_rows(read, t, q, incoming, carried, guess)
+    def read(t, q, p, carried, guess, impulse, last):
+        instant = Instant.of(system, t, q, dt)
+        v, momentum = scheme.read(StepInput(system, t, dt, q, p, None, carried), instant, guess)
+        if arriving is not None:
+            return v, momentum, jnp.zeros_like(q), jnp.zeros(0, q.dtype)
+        reaction = jnp.where(last, p - momentum, impulse)
+        return v, momentum, reaction, instant.multipliers(reaction)
+
+    v, p, reaction, multipliers = over_rows(read, t, q, incoming, carried, guess, impulses, last)
     if arriving is None:
-        reaction, multipliers = _nodal_forces(system, scheme, dt, leaving, t, q, final.incoming - p[-1])
+        multipliers = multipliers / (dt * _shares(scheme, t)[:, None])
     else:
-        reaction, multipliers = jnp.zeros_like(p), _step_multipliers(system, scheme, dt, leaving, arriving, v[0])
+        multipliers = _step_multipliers(system, scheme, dt, leaving, arriving, v[0])
     results, newton_steps, residuals = outcome
     return Trajectory(
         t=t,
@@ -78,14 +88,22 @@ def _append(many: Array, one: Array) -> Array:
     return jnp.concatenate([many, one[None]])
 
 
-def _nodal_forces(system: System, scheme: AbstractScheme, dt: Scalar, leaving: Departure, t, q, last: Vector) -> tuple[Array, Array]:
-    """Impulses of the constraint forces at the nodes and their multipliers; of one side only at both ends."""
-    impulse = lambda left: scheme.balance(left.moves, left.step(system, dt))[0]
-    reaction = _append(jax.vmap(impulse)(leaving), last)
-    impulses = over_rows(lambda t, q, f: least_norm_multipliers(system, t, q, f), t, q, reaction)
+def _impulses(system: System, scheme: AbstractScheme, dt: Scalar, leaving: Departure) -> Float[Array, "rows n"]:
+    """Impulses of the constraint forces at the nodes that steps leave."""
+    if scheme.acting != "start":
+        return jnp.zeros_like(leaving.q)
+    return jax.vmap(lambda left: scheme.balance(left.moves, left.step(system, dt))[0])(leaving)
+
+
+def _shares(scheme: AbstractScheme, t: Float[Array, " rows"]) -> Float[Array, " rows"]:
+    """The parts of a time step during which the impulses at the nodes act: of one side only at both ends."""
     before, after = scheme.weights[-1], scheme.weights[0]
-    share = jnp.full(t.shape, before + after, q.dtype).at[0].set(after).at[-1].set(before)
-    return reaction, impulses / (dt * share[:, None])
+    return jnp.full(t.shape, before + after, t.dtype).at[0].set(after).at[-1].set(before)
+
+
+def _pull(multipliers, args):
+    scheme, moves, step = args
+    return scheme.constraint_forces(moves, multipliers[None], step)[0]
 
 
 def _step_multipliers(system: System, scheme: AbstractScheme, dt: Scalar, leaving: Departure, arriving: Departure, v0: Vector) -> Array:
@@ -93,8 +111,10 @@ def _step_multipliers(system: System, scheme: AbstractScheme, dt: Scalar, leavin
 
     def of_step(left):
         step = left.step(system, dt)
-        forces, directions = scheme.balance(left.moves, step)[0] / dt, scheme.directions(left.moves, step)[0]
-        return least_norm_multipliers(system, step.t0, step.q0, forces, directions)
+        forces = scheme.balance(left.moves, step)[0] / dt
+        if is_large(system, step.q0):
+            return least_multipliers(system, Partial(_pull), (scheme, left.moves, step), forces)
+        return least_norm_multipliers(system, step.t0, step.q0, forces, scheme.directions(left.moves, step)[0])
 
     before = over_rows(of_step, arriving)
     if scheme.acting == "end":

@@ -6,29 +6,35 @@ import numpy as np
 from .assembly import as_assembly
 from .calculus import constraint_jacobian
 from .joints import Free
-from .splitting import constraint_count, rank_tolerance
+from .splitting import constraint_count, known_independent, rank_tolerance
 from .system import System, Vector
 
 
 def describe(system: System, q: Vector) -> str:
     """A summary of an assembled system at a position."""
     model = as_assembly(system)
-    independent = constraint_count(system, q) if system.rank is None else system.rank
-    constraints, freedom = constraint_count(system, q), q.size - independent
+    constraints = constraint_count(system, q)
+    independent = constraints if known_independent(system, q) else system.rank
     kinds = ", ".join(f"{count} {kind.__name__}" for kind, count in model.kinds)
     lines = [
         f"bodies: {kinds}",
-        f"coordinates: {q.size}, constraints: {constraints} ({independent} independent, {constraints - independent} redundant)",
-        f"degrees of freedom: {freedom}",
+        f"coordinates: {q.size}, constraints: {constraints} ({_redundancy(constraints, independent)})",
+        f"degrees of freedom: {'not counted' if independent is None else q.size - independent}",
         f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
     ]
     for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
         for group in groups:
             kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
             lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
-    if constraints > independent:
+    if independent is not None and constraints > independent:
         lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
     return "\n".join(lines)
+
+
+def _redundancy(constraints: int, independent: int | None) -> str:
+    if independent is None:
+        return "redundant ones not looked for; mbd.find_rank(system, q0) finds them"
+    return f"{independent} independent, {constraints - independent} redundant"
 
 
 def redundant_joints(system: System, q: Vector) -> list[str]:

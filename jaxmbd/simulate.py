@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .bodywise import turned_over
-from .calculus import constraint_jacobian
+from .calculus import constraint_slopes
 from .checks import as_coordinates, check_position, check_start, known, vector_like
 from .compiling import compiled
 from .errors import ModelError, Result
@@ -21,7 +21,7 @@ from .reading import Departure, read_trajectory
 from .schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .solving import SolvedStep, solve_step
-from .start import discrete_momentum, find_rank, start
+from .start import discrete_momentum, find_rank, start, with_rank_if_small
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory
 
@@ -94,7 +94,7 @@ def simulate(
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
     """
-    system, start_at, scheme = _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton)
+    system, start_at, scheme = _prepare(system, q0, v0, q1, dt, t0, steps, scheme, formulation, newton)
     table = _control_table(system, controls, start_at, steps)
     trajectory = _run(system, start_at, table, scheme, formulation, newton, steps, _stride(save, steps))
     if save == "end":
@@ -154,7 +154,7 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
     if values.size:
         length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
-        size = length * jnp.sum(jnp.abs(constraint_jacobian(system, before.t0, before.q0)), axis=1)
+        size = length * constraint_slopes(system, before.t0, before.q0)
         off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
         redundant = system.rank is not None and system.rank < values.size
         strayed = jnp.int32(Result.RANK_CHANGED if redundant else Result.OFF_MANIFOLD)
@@ -175,7 +175,7 @@ def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "
     return jnp.asarray(matrix, moves.dtype) @ jnp.vstack([previous, jnp.zeros_like(previous), moves]) - moves[-1]
 
 
-def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
+def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, formulation, newton):
     """Bring all inputs to one dtype, find the rank and the first velocity, and refuse what cannot be right."""
     if scheme is None:
         scheme = Own() if system.has("discrete_lagrangian") else Midpoint()
@@ -191,7 +191,8 @@ def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, newton):
     bad = known(~(dt > 0) | ~jnp.isfinite(dt))
     if dt.ndim or (bad is not None and bad):
         raise ModelError(f"dt must be a positive number, not {dt}")
-    system = find_rank(system, q0, t0) if system.rank is None else system
+    find = find_rank if system.rank is None and formulation.needs_rank else with_rank_if_small
+    system = find(system, q0, t0)
     if q1 is not None:
         q1 = vector_like(q1, q0, "q1")
         check_position(system, t0 + dt, q1, "q1")

@@ -42,7 +42,7 @@ def _solve(before, *, guess, alive, scheme, formulation, newton):
     """The fields of a `SolvedStep`, and for the derivative: unknowns, last tangent of Newton's method, what was prepared once."""
     problem = formulation.prepare(scheme, before)
     x0, scale = formulation.guess(guess, problem)
-    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, alive)
+    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
     moves = formulation.moves(solution.value, problem)
     solved = (moves, solution.result, solution.steps, solution.residual, problem.split.regular)
     return solved, solution.value, tangent, (problem.split, problem.basis)
@@ -75,11 +75,11 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
     if change is None:  # the equations do not depend on what is varied
         return out, constant(None, None)
-    at = lambda y: equations(y, before)
     if own:
-        d_y = -refined_solve(jax.linearize(at, y)[1], change, jax.lax.stop_gradient(last), solved)
+        operator = jax.linearize(lambda y: equations(y, before), y)[1]
+        d_y = -refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
     else:
-        d_y = -newton.linear.tangent(at, y, valid=solved).solve(change)
+        d_y = -newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
     d_y = jnp.where(solved, d_y, 0)
     _, d_moves = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
     return out, constant(jnp.where(solved, d_moves, 0), d_y if own else None)

@@ -5,8 +5,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .assembly import Assembly
 from .calculus import constraint_jacobian
+from .linear import Layout
 from .system import Scalar, System, Vector
+
+LARGE = 300
+"""Coordinates and constraints together beyond which matrices are not decomposed."""
 
 
 class Split(eqx.Module):
@@ -40,6 +45,10 @@ class Split(eqx.Module):
         """The independent combinations of the rows of a constraint Jacobian."""
         return G if self.rows is None else self.rows @ G
 
+    def spread(self, multipliers: Float[Array, "... r"]) -> Float[Array, "... m"]:
+        """Multipliers of all constraints from those of the independent combinations."""
+        return multipliers if self.rows is None else multipliers @ self.rows
+
     def pick(self, values: Float[Array, "... m"]) -> Float[Array, "... r"]:
         """The independent combinations of constraint values."""
         return values if self.rows is None else values @ self.rows.T
@@ -53,6 +62,28 @@ def rank_tolerance(dtype) -> float:
 def constraint_count(system: System, q: Vector) -> int:
     """Number of constraints, redundant ones included."""
     return jax.eval_shape(system.constraints, jnp.zeros((), q.dtype), q).size
+
+
+def is_large(system: System, q: Vector) -> bool:
+    """Whether a system is too large for dense matrices. Its constraints are then all kept, redundant ones made a little soft."""
+    return q.size + constraint_count(system, q) > LARGE
+
+
+def known_independent(system: System, q: Vector) -> bool:
+    """Whether all constraints are independent: as those of a tree of joints always are, or as found."""
+    return system.closures == 0 or system.rank == constraint_count(system, q)
+
+
+def saddle_layout(system: System, q: Vector, at: Split, stages: int = 1) -> Layout:
+    """The layout of coordinates with the multipliers of the constraints that a split picks."""
+    count = constraint_count(system, q)
+    if at.rows is not None:
+        return Layout(stages, q.size, at.rows.shape[0])
+    soft = is_large(system, q) and not known_independent(system, q)
+    if not isinstance(system.params, Assembly):
+        return Layout(stages, q.size, count, dependent=soft)
+    model = system.params
+    return Layout(stages, q.size, count, tuple(model.gauge_rows()), model.parts_of_coordinates(), soft)
 
 
 def rank(system: System, q: Vector) -> int:
@@ -75,6 +106,11 @@ def chart_directions(system: System, t: Scalar, q: Vector) -> Float[Array, "n k"
     return jax.jacfwd(system.chart)(jnp.zeros(chart_size(system, q), q.dtype), q, t, t)
 
 
+def pull_to_chart(system: System, t: Scalar, q: Vector, force: Vector) -> Float[Array, " k"]:
+    r"""$P^{oT}$ times a vector without the matrix: at a cost in proportion to the number of bodies."""
+    return jax.vjp(lambda u: system.chart(u, q, t, t), jnp.zeros(chart_size(system, q), q.dtype))[1](force)[0]
+
+
 def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open n"]:
     r"""$G^c$: the last rows of $G$, of the constraints that the chart leaves open."""
     return jax.jacrev(lambda q: system.constraints(t, q)[fulfilled(system, q) :])(q)
@@ -82,6 +118,8 @@ def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open
 
 def numerical_rank(system: System, t: Scalar, q: Vector) -> Array:
     """Rank of the constraint Jacobian; where a chart fulfils most constraints, only the others need be looked at."""
+    if system.closures == 0:
+        return jnp.array(constraint_count(system, q))
     if system.closures is None:
         return matrix_rank(constraint_jacobian(system, t, q))
     G, P = closure_jacobian(system, t, q), chart_directions(system, t, q)

@@ -11,8 +11,9 @@ from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import Multipliers, normal_correction
 from .newton import Newton
+from .saddle import nearest_position, nearest_velocity
 from .schemes import AbstractScheme, StepInput
-from .splitting import numerical_rank, split_coordinates
+from .splitting import is_large, numerical_rank, saddle_layout, split_coordinates
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status
 
@@ -21,7 +22,9 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """The system with the rank of its constraints at `q` fixed.
 
     `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`. Take a `q` that
-    fulfils the constraints: away from them redundant constraints look independent.
+    fulfils the constraints: away from them redundant constraints look independent. The cost is cubic in the size of the system, so that
+    `assemble` and `simulate` leave large ones with loops as they are where a formulation does not need the rank: redundant constraints
+    are then made soft.
     """
     q = as_coordinates(system, q)
     system = system.astype(q.dtype)
@@ -44,9 +47,9 @@ def project(
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
     t = jnp.asarray(t, q.dtype)
     system = system.astype(q.dtype)
-    if system.rank is None:
+    if system.rank is None and not is_large(system, q):
         system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)
-    q1, v1, result = _project(system, q, v, t, newton)
+    q1, v1, result = (_project_large if is_large(system, q) else _project)(system, q, v, t, newton)
     outcome, remaining = known(result), known(jnp.abs(system.constraints(t, q1)))
     if outcome is None or remaining is None:
         return q1, v1
@@ -87,6 +90,19 @@ def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     return q, v, result
 
 
+def with_rank_if_small(system: System, q: Vector, t: ArrayLike = 0.0) -> System:
+    """The system with its rank, unless that is known already or takes a decomposition of large matrices to find."""
+    if system.rank is not None or (is_large(system, q) and system.closures != 0):
+        return system
+    return find_rank(system, q, t)
+
+
+@compiled
+def _project_large(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
+    q, result = nearest_position(system, t, q, newton)
+    return q, nearest_velocity(system, t, q, v), result
+
+
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
     r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for."""
     problem = Multipliers().prepare(scheme, step)
@@ -95,7 +111,8 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
     if inside.size:
         multipliers = jnp.zeros(inside.shape[0] * problem.rank, q1.dtype)
         x = jnp.concatenate([inside.ravel(), multipliers])
-        inside = newton(_inside_residual, x, (problem, q1 - step.q0)).value[: inside.size].reshape(inside.shape)
+        layout = saddle_layout(step.system, step.q0, problem.split, scheme.stages - 1)
+        inside = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout).value[: inside.size].reshape(inside.shape)
     return -scheme.balance(jnp.vstack([inside, q1 - step.q0]), step)[0]
 
 

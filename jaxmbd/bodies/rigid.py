@@ -13,6 +13,10 @@ from scipy.spatial import ConvexHull
 from ..errors import ModelError
 from .base import AbstractBody, Inertia, Rows, check_mass, concrete, moments, number
 
+PRODUCTS = np.array([[0.5, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0.5],
+                     [0, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0]])  # fmt: skip
+"""The products of directors that are prescribed, out of all nine; a product with a matrix is faster than picking elements."""
+
 
 class RigidBody(AbstractBody):
     r"""A rigid body: coordinates $(\varphi, d_1, d_2, d_3)$, six constraints of orthonormal directors (56).
@@ -53,8 +57,7 @@ class RigidBody(AbstractBody):
     @staticmethod
     def constraint(q: Float[Array, "12"]) -> Float[Array, "6"]:
         directors = q[3:].reshape(3, 3)
-        strain = 0.5 * (directors @ directors.T - jnp.eye(3, dtype=q.dtype))
-        return jnp.concatenate([jnp.diagonal(strain), 2 * strain[jnp.array([0, 0, 1]), jnp.array([1, 2, 2])]])
+        return jnp.asarray(PRODUCTS, q.dtype) @ (directors @ directors.T - jnp.eye(3, dtype=q.dtype)).ravel()
 
     @property
     def inertia_matrix(self) -> Inertia:

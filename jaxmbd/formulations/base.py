@@ -5,14 +5,17 @@ the time step and multipliers are counted as $h^2 \lambda$, so that the tangent 
 """
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..linear import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, fulfilled, rank
+from ..splitting import Split, constraint_count, fulfilled
 
 Moves = Float[Array, "s n"]
 
@@ -27,8 +30,8 @@ class Problem(eqx.Module):
 
     @property
     def rank(self) -> int:
-        """Number of independent constraints at a node."""
-        return rank(self.step.system, self.step.q0)
+        """Number of constraints at a node that get a multiplier."""
+        return constraint_count(self.step.system, self.step.q0) if self.split.rows is None else self.split.rows.shape[0]
 
     def constraints(self, moves: Moves) -> Float[Array, "s r"]:
         """Constraint values at the unknown nodes, redundant ones combined away."""
@@ -49,12 +52,16 @@ class Problem(eqx.Module):
 
     def constraint_forces(self, moves: Moves, multipliers: Float[Array, "s r"]) -> Moves:
         """Forces of the multipliers of the independent constraints in each balance."""
-        values = multipliers if self.split.rows is None else multipliers @ self.split.rows
-        return self.scheme.constraint_forces(moves, values, self.step)
+        return self.scheme.constraint_forces(moves, self.split.spread(multipliers), self.step)
 
 
 class AbstractFormulation(eqx.Module):
-    """A choice of unknowns `x` for the nodes of a step, and as many equations for them."""
+    """A choice of unknowns `x` for the nodes of a step, and as many equations for them.
+
+    `needs_rank` says whether the number of independent constraints must be known however large the system is.
+    """
+
+    needs_rank: ClassVar[bool] = True
 
     @abc.abstractmethod
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
@@ -72,9 +79,13 @@ class AbstractFormulation(eqx.Module):
     def differentiated(self, step: StepInput, problem: Problem) -> tuple["AbstractFormulation", Problem]:
         """The equations whose derivative is taken at the solution, with everything in them variable: its own or those of `Multipliers`."""
 
-    def units(self, problem: Problem) -> tuple[int, int]:
-        """How many of the equations are balances, and how many of the unknowns are multipliers (the last ones)."""
-        return problem.scheme.stages * problem.basis.shape[1], 0
+    def layout(self, problem: Problem) -> Layout | None:
+        """What the unknowns are, for sparse linear solvers; `None` if the equations couple too much, or in ways that they cannot order."""
+        return None
+
+    def units(self, problem: Problem) -> tuple[np.ndarray, int]:
+        """Which equations are balances, and how many of the unknowns are multipliers (the last ones)."""
+        return np.arange(problem.scheme.stages * problem.basis.shape[1]), 0
 
     @abc.abstractmethod
     def moves(self, x: Float[Array, " k"], problem: Problem) -> Moves:

@@ -2,13 +2,15 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from ..assembly import as_assembly
+from ..assembly import Assembly, as_assembly
 from ..bodywise import on_bodies
 from ..calculus import constraint_jacobian
+from ..linear import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, decompose
+from ..splitting import Split, decompose, is_large, saddle_layout
 from .base import AbstractFormulation, Moves, Problem
 from .multipliers import leading_moves, with_zero_multipliers
 from .null_space import redundant
@@ -21,6 +23,8 @@ class JointMultipliers(AbstractFormulation):
     bodies and $m$ constraints of joints $12 n + m$ unknowns are left (S1, (29)). For mechanisms from `assemble`.
     """
 
+    needs_rank = False
+
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         return Problem(scheme, step, _joint_split(step), jnp.zeros((step.q0.size, 0), step.q0.dtype))
 
@@ -30,26 +34,40 @@ class JointMultipliers(AbstractFormulation):
     def residual(self, x: Array, problem: Problem) -> Array:
         step, moves = problem.step, self.moves(x, problem)
         multipliers = x[moves.size :].reshape(moves.shape[0], self._count(problem))
-        of_joints = multipliers if problem.split.rows is None else multipliers @ problem.split.rows
-        everything = jnp.pad(of_joints, ((0, 0), (_internal(step), 0)))
+        everything = jnp.pad(problem.split.spread(multipliers), ((0, 0), (_internal(step), 0)))
         balance = problem.balance(moves) - problem.scheme.constraint_forces(moves, everything, step)
         on_each = jax.vmap(lambda q, b: on_bodies(as_assembly(step.system), q, b))(_places(moves, problem), balance)
         values = problem.values(moves)
         joints = problem.split.pick(values[:, _internal(step) :])
-        return jnp.concatenate([on_each.ravel(), values[:, : _internal(step)].ravel(), joints.ravel()])
+        of_bodies = jnp.concatenate([on_each, values[:, : _internal(step)]], axis=1)
+        return jnp.concatenate([of_bodies[:, _by_body(as_assembly(step.system))].ravel(), joints.ravel()])
+
+    def layout(self, problem: Problem) -> Layout:
+        step, internal = problem.step, _internal(problem.step)
+        whole = saddle_layout(step.system, step.q0, problem.split, problem.scheme.stages)
+        pairs = tuple((coordinate, row - internal) for coordinate, row in whole.pairs)
+        return whole._replace(multipliers=self._count(problem), pairs=pairs)
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         return self, Problem(problem.scheme, step, problem.split, problem.basis)
 
-    def units(self, problem: Problem) -> tuple[int, int]:
+    def units(self, problem: Problem) -> tuple[np.ndarray, int]:
         stages, step = problem.scheme.stages, problem.step
-        return stages * (step.q0.size - _internal(step)), stages * self._count(problem)
+        balances = np.flatnonzero(_by_body(as_assembly(step.system)) < step.q0.size - _internal(step))
+        return (balances + step.q0.size * np.arange(stages)[:, None]).ravel(), stages * self._count(problem)
 
     def moves(self, x: Array, problem: Problem) -> Moves:
         return leading_moves(x, problem)
 
     def _count(self, problem: Problem) -> int:
-        return problem.rank - _internal(problem.step)
+        return problem.rank if problem.split.rows is not None else problem.rank - _internal(problem.step)
+
+
+def _by_body(model: Assembly) -> np.ndarray:
+    """The order that brings balances, and then internal constraints, to the order of the coordinates: body after body."""
+    sizes = [(len(kind.twists), kind.internal) for kind, count in model.kinds for _ in range(count)] + [(1, 0)] * len(model.gauges)
+    body = np.arange(len(sizes))
+    return np.argsort(np.concatenate([np.repeat(body, [size[part] for size in sizes]) for part in range(2)]), kind="stable")
 
 
 def _internal(step: StepInput) -> int:
@@ -59,7 +77,7 @@ def _internal(step: StepInput) -> int:
 
 def _joint_split(step: StepInput) -> Split:
     """Independent combinations of the constraints of joints, if some are redundant, by what bodies can feel of them."""
-    if not redundant(step):
+    if is_large(step.system, step.q0) or not redundant(step):
         return Split.trivial(step.q0)
     system, t, q = jax.lax.stop_gradient((step.system, step.t0, step.q0))
     model, count = as_assembly(system), _internal(step)

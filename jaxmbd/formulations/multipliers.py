@@ -2,18 +2,24 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..linear import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import split
+from ..splitting import Split, is_large, saddle_layout, split
 from .base import AbstractFormulation, Moves, Problem, unit_length
 
 
 class Multipliers(AbstractFormulation):
     r"""Unknown nodes and multipliers, $n + m$ a stage (22): $D_1 L_d + D_2 L_d - h\,G^T \lambda = 0$, $g(q_1) = 0$."""
 
+    needs_rank = False
+
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
-        return Problem(scheme, step, split(step.system, step.t0, step.q0), jnp.zeros((step.q0.size, 0), step.q0.dtype))
+        system, q = step.system, step.q0
+        at = Split.trivial(q) if system.closures == 0 or is_large(system, q) else split(system, step.t0, q)
+        return Problem(scheme, step, at, jnp.zeros((q.size, 0), q.dtype))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         return with_zero_multipliers(moves, problem.rank, problem)
@@ -39,8 +45,11 @@ class Multipliers(AbstractFormulation):
 
         return jnp.concatenate([moves.ravel(), jax.vmap(recover)(directions, balance).ravel()])
 
-    def units(self, problem: Problem) -> tuple[int, int]:
-        return problem.scheme.stages * problem.step.q0.size, problem.scheme.stages * problem.rank
+    def units(self, problem: Problem) -> tuple[np.ndarray, int]:
+        return np.arange(problem.scheme.stages * problem.step.q0.size), problem.scheme.stages * problem.rank
+
+    def layout(self, problem: Problem) -> Layout:
+        return saddle_layout(problem.step.system, problem.step.q0, problem.split, problem.scheme.stages)
 
     def moves(self, x: Array, problem: Problem) -> Moves:
         return leading_moves(x, problem)

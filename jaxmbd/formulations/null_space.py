@@ -9,7 +9,17 @@ from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, constraint_count, correct_null_space, null_space, rank, split, split_coordinates
+from ..splitting import (
+    Split,
+    constraint_count,
+    correct_null_space,
+    is_large,
+    null_space,
+    pull_to_chart,
+    rank,
+    split,
+    split_coordinates,
+)
 from ..system import System
 from .base import AbstractFormulation, Moves, Problem, unit_length
 from .multipliers import Multipliers
@@ -82,7 +92,8 @@ def reduced_balance(moves: Moves, source: str, problem: Problem) -> Float[Array,
     if scheme.acting != "start":
         return _balance_on_implicit_null_space(moves, problem)
     balance = problem.balance(moves)
-    first = problem.basis.T @ balance[0]
+    matrix_free = source == "chart" and step.system.closures == 0 and is_large(step.system, step.q0)
+    first = pull_to_chart(step.system, step.t0, step.q0, balance[0]) if matrix_free else problem.basis.T @ balance[0]
     if scheme.stages == 1:
         return first
     basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.split))

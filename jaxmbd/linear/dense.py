@@ -5,15 +5,15 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.lax.linalg import lu, triangular_solve
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from .base import AbstractLinear, AbstractTangent
+from .structure import Layout
 
 
 class DenseTangent(AbstractTangent):
     """A matrix beside its LU factors and the order of their rows; derivatives go through the matrix, solves through the factors."""
 
-    residual: Float[Array, " k"]
     matrix: Float[Array, "k k"]
     factors: Float[Array, "k k"]
     order: Int[Array, " k"]
@@ -38,10 +38,12 @@ class DenseTangent(AbstractTangent):
 
 
 class Dense(AbstractLinear):
-    """The solver for small systems: cost cubic in the number of unknowns."""
+    """The solver for small systems and dense couplings: cost cubic in the number of unknowns."""
 
-    def tangent(self, fn: Callable, x: Float[Array, " k"], valid: Array | bool = True) -> DenseTangent:
-        matrix, residual = jax.jacfwd(lambda y: (fn(y),) * 2, has_aux=True)(x)
+    def tangent(
+        self, fn: Callable, x: Float[Array, " k"], args: PyTree = None, layout: Layout | None = None, valid: Array | bool = True
+    ) -> DenseTangent:
+        matrix = jax.jacfwd(fn)(x, args)
         matrix = jnp.where(valid, matrix, jnp.eye(x.size, dtype=x.dtype))
         factors, _, order = lu(jax.lax.stop_gradient(matrix))
-        return DenseTangent(residual, matrix, factors, order)
+        return DenseTangent(matrix, factors, order)

@@ -16,24 +16,31 @@ from .along import along_trajectory
 
 @along_trajectory
 def condition_number(
-    system: System, trajectory: Trajectory, formulation: AbstractFormulation, scaled: bool = False, newton: Newton = Newton()
+    system: System,
+    trajectory: Trajectory,
+    formulation: AbstractFormulation,
+    scaled: bool = False,
+    newton: Newton = Newton(),
+    estimated: bool = False,
 ) -> Float[Array, " rows"]:
     r"""Condition number (2-norm) of the tangent of the step that leaves each saved row, at its solution.
 
     By default for the unknowns $(q, \lambda)$ and the equations as the papers write them; `scaled=True` gives the matrix that is
-    solved here, with balances times $h$ and multipliers counted as $h^2 \lambda$. Systems with controls are not covered.
+    solved here, with balances times $h$ and multipliers counted as $h^2 \lambda$. `estimated=True` estimates the latter, in the maximum
+    norm, from a few solves with its factors: the way for large systems. Systems with controls are not covered.
     """
     scheme, dt = trajectory.scheme, trajectory.dt
 
     def at(t, q, v, p, carried):
         problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried))
-        guess = q + jnp.asarray(scheme.fractions[1:], q.dtype)[:, None] * dt * v
-        x0, scale = formulation.guess(guess, problem)
-        x = newton(step_residual, x0, (formulation, problem), scale).value
+        x0, scale = formulation.guess(jnp.asarray(scheme.fractions[1:], q.dtype)[:, None] * dt * v, problem)
+        x = newton(step_residual, x0, (formulation, problem), scale, formulation.layout(problem)).value
+        if estimated:
+            return newton.linear.tangent(step_residual, x, (formulation, problem), formulation.layout(problem)).condition(x.size, x.dtype)
         matrix = jax.jacfwd(step_residual)(x, (formulation, problem))
         if not scaled:
             balances, multipliers = formulation.units(problem)
-            matrix = matrix.at[:balances].divide(dt)
+            matrix = matrix.at[balances].divide(dt)
             matrix = matrix.at[:, x.size - multipliers :].multiply(dt * dt)
         return jnp.linalg.cond(matrix)
 

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from ..kinetics import Instant
 from ..system import Scalar, System, Vector
 
 Memory = tuple[Vector, PyTree]
@@ -79,8 +80,8 @@ class AbstractScheme(eqx.Module):
         """What is carried on from the end of the step."""
 
     @abc.abstractmethod
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
-        """Velocity and momentum at a node from what arrived there; the velocity is near a guess."""
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+        """Velocity and momentum at a node, given as an instant, from what arrived there; the velocity is near a guess."""
 
     def times(self, step: StepInput) -> Float[Array, " s"]:
         """Times of the unknown nodes."""

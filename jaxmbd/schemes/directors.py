@@ -13,6 +13,7 @@ from ..bodywise import Spread, Vectors, angular_rates, coordinate_rates, directo
 from ..calculus import momentum
 from ..discrete import discrete_gradient
 from ..errors import ModelError
+from ..kinetics import Instant
 from ..rotation import cayley_vector, exp, from_cayley_vector
 from ..system import Scalar, System, Vector
 from .base import Memory, StepInput
@@ -91,7 +92,7 @@ class AbstractDirector(AbstractInterval):
         v1 = coordinate_rates(model, model.frames(q1), *rates)
         return momentum(step.system, step.t0 + step.dt, q1, v1, step.dt), rates
 
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried), at.p0
 

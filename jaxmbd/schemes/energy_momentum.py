@@ -6,6 +6,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..calculus import momentum
 from ..discrete import discrete_jacobian, discrete_vjp
+from ..kinetics import Instant
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 
@@ -54,7 +55,7 @@ class EnergyMomentum(AbstractInterval):
     def advance(self, moves: Float[Array, "1 n"], step: StepInput) -> Memory:
         return self._transfer(moves, step)[0], self._velocity(moves, step)
 
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
         return at.carried, at.p0
 
     def _velocity(self, moves: Float[Array, "1 n"], step: StepInput) -> Vector:

@@ -9,7 +9,7 @@ from ..assembly import as_assembly
 from ..bodywise import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
 from ..calculus import constraint_jacobian, equations_of_motion, momentum
 from ..errors import ModelError
-from ..kinetics import acceleration
+from ..kinetics import Instant, acceleration
 from ..rotation import from_cayley_vector
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
@@ -64,7 +64,7 @@ class GeneralizedAlpha(AbstractEnd):
         rates = self._rates(moves, step)
         return momentum(step.system, step.t0 + step.dt, step.q0 + moves[0], rates[0], step.dt), rates
 
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
         return at.carried[0], at.p0
 
     def _rates(self, moves: Moves, step: StepInput) -> tuple[Vector, Vector, Vector]:
@@ -117,7 +117,7 @@ class Newmark(AbstractEnd):
         v1 = coordinate_rates(model, model.frames(q1), *rates[:2])
         return momentum(step.system, step.t0 + step.dt, q1, v1, step.dt), rates
 
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried[:2]), at.p0
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..calculus import constraint_jacobian, momentum
-from ..kinetics import velocity
+from ..calculus import constraint_forces, constraint_jacobian, momentum
+from ..kinetics import Instant
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 
@@ -58,7 +58,11 @@ class AbstractVariational(AbstractScheme):
         return jnp.concatenate([first, jax.vmap(jacobian)(self.times(step)[:-1], step.q0 + moves[:-1])])
 
     def constraint_forces(self, moves: Float[Array, "s n"], multipliers: Float[Array, "s m"], step: StepInput) -> Float[Array, "s n"]:
-        return jnp.einsum("smn,sm->sn", self.directions(moves, step), multipliers)
+        forces = lambda t, q, of_node: constraint_forces(step.system, t, q, of_node)
+        first = forces(step.t0, step.q0, multipliers[0])[None]
+        if self.stages == 1:
+            return first
+        return jnp.concatenate([first, jax.vmap(forces)(self.times(step)[:-1], step.q0 + moves[:-1], multipliers[1:])])
 
     def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         r"""$p_0 = \partial L/\partial v$ (34)."""
@@ -67,9 +71,9 @@ class AbstractVariational(AbstractScheme):
     def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:
         return self.slopes(_path(moves, step), step)[-1], None
 
-    def read(self, at: StepInput, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
         """The projected momentum (39), (40) and its velocity."""
-        v = velocity(at.system, at.t0, at.q0, at.p0, at.dt, guess)
+        v = instant.velocity(at.p0, guess)
         return v, momentum(at.system, at.t0, at.q0, v, at.dt)
 
 

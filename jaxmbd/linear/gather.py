@@ -1,0 +1,18 @@
+"""Elements by their places, for places that are known beforehand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+
+def pick(values: Float[Array, " e"], places: Int[Array, "..."] | Int[np.ndarray, "..."]) -> Array:
+    """Elements by places that must exist."""
+    numbers = jax.lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+    index = jnp.asarray(places, jnp.int32)[..., None]
+    return jax.lax.gather(values, index, numbers, (1,), mode=jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def with_zero(values: Float[Array, " e"]) -> Float[Array, " e1"]:
+    """The values with a zero behind the last."""
+    return jnp.concatenate([values, jnp.zeros(1, values.dtype)])

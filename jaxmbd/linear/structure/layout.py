@@ -1,0 +1,36 @@
+"""What the unknowns of a system of equations are."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Layout(NamedTuple):
+    """Unknowns are `coordinates` and then `multipliers`, both once a stage, with equations in the same order.
+
+    `pairs` are coordinates without inertia, each with the number of a constraint that determines it; `groups` are numbers of the parts that
+    coordinates belong to, for equations in which no smaller groups can be seen. `dependent` says that constraints may be redundant.
+    """
+
+    stages: int
+    coordinates: int
+    multipliers: int
+    pairs: tuple[tuple[int, int], ...] = ()
+    groups: tuple[int, ...] = ()
+    dependent: bool = False
+
+    @classmethod
+    def plain(cls, size: int) -> "Layout":
+        """For equations of which nothing is known."""
+        return cls(1, size, 0)
+
+    @property
+    def base(self) -> np.ndarray:
+        """The number of each unknown, the same in all stages."""
+        first = np.tile(np.arange(self.coordinates), self.stages)
+        return np.concatenate([first, self.coordinates + np.tile(np.arange(self.multipliers), self.stages)])
+
+    @property
+    def is_multiplier(self) -> np.ndarray:
+        """Which unknowns are multipliers."""
+        return self.base >= self.coordinates
