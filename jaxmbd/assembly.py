@@ -120,6 +120,13 @@ class Assembly(eqx.Module):
         sizes = [kind.size for kind, count in self.kinds for _ in range(count)] + [1] * len(self.gauges)
         return tuple(np.repeat(np.arange(len(sizes)), sizes).tolist())
 
+    def internal_rows(self) -> list[tuple[int, int]]:
+        """The first coordinate of the body of each internal constraint, and the number of the constraint."""
+        kinds = [kind for kind, count in self.kinds for _ in range(count)]
+        first = np.cumsum([0, *(kind.size for kind in kinds)])[:-1]
+        places = np.repeat(first, [kind.internal for kind in kinds]).tolist()
+        return list(zip(places, range(len(places)), strict=True))
+
     def gauge_rows(self) -> list[tuple[int, int]]:
         """The coordinate of every gauge, and the constraint that determines it."""
         places = [i for i, name in enumerate(self._constraint_kinds()) if name == "gauge"]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly import as_assembly
 from ..linear import Layout
 from ..schemes import AbstractScheme, StepInput
 from ..splitting import Split, is_large, saddle_layout, split
@@ -48,8 +49,12 @@ class Multipliers(AbstractFormulation):
     def units(self, problem: Problem) -> tuple[np.ndarray, int]:
         return np.arange(problem.scheme.stages * problem.step.q0.size), problem.scheme.stages * problem.rank
 
-    def layout(self, problem: Problem) -> Layout:
-        return saddle_layout(problem.step.system, problem.step.q0, problem.split, problem.scheme.stages)
+    def layout(self, problem: Problem) -> Layout | None:
+        system, q = problem.step.system, problem.step.q0
+        layout = saddle_layout(system, q, problem.split, problem.scheme.stages)
+        if not problem.scheme.rigid:
+            return layout
+        return layout._replace(held=tuple(as_assembly(system).internal_rows())) if problem.split.rows is None else None
 
     def moves(self, x: Array, problem: Problem) -> Moves:
         return leading_moves(x, problem)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ..errors import ModelError
 from .base import AbstractLinear, AbstractTangent
 from .fronts import Factors, factorise, solve
 from .gather import pick, with_zero
+from .soft import corrected, softness
 from .structure import Analysis, Layout, analyse
 
 Nonzeros = Float[Array, " e"]
@@ -26,13 +26,20 @@ class SparseTangent(AbstractTangent):
     lasting = 8
 
     def solve(self, rhs: Float[Array, " k"]) -> Float[Array, " k"]:
-        plan = self.analysis.plan
         return jax.lax.custom_linear_solve(
             lambda x: _multiply(self.analysis, self.nonzeros, x),
             rhs,
-            lambda _, b: solve(plan, self.factors, b),
-            lambda _, b: solve(plan, self.factors, b, transposed=True),
+            lambda multiply, b: self._through(multiply, b, transposed=False),
+            lambda multiply, b: self._through(multiply, b, transposed=True),
         )
+
+    def _through(self, multiply: Callable, b: Float[Array, " k"], transposed: bool) -> Float[Array, " k"]:
+        once = lambda b: solve(self.analysis.plan, self.factors, b, transposed)
+        if not self.analysis.layout.dependent:
+            return once(b)
+        places = self.analysis.places
+        sizes = _sums(jnp.abs(jax.lax.stop_gradient(self.nonzeros)), places.by_col if transposed else places.by_row)
+        return corrected(once, multiply, b, sizes)
 
     def magnitude(self, scale: Float[Array, " k"]) -> Float[Array, " k"]:
         return _multiply(self.analysis, jnp.abs(self.nonzeros), scale)
@@ -56,33 +63,25 @@ class Sparse(AbstractLinear):
 
 def _jacobian(analysis: Analysis, fn: Callable, x: Float[Array, " k"]) -> Nonzeros:
     """The nonzeros: one directional derivative a colour."""
-    seeds = (analysis.places.colour == jnp.arange(analysis.colours)[:, None]).astype(x.dtype)
+    seeds = (analysis.places.colour == jnp.arange(analysis.colours, dtype=jnp.int32)[:, None]).astype(x.dtype)
     seeds = jax.lax.optimization_barrier(seeds)  # or the compiler would carry out with them what does not depend on x
     return pick(with_zero(jax.vmap(jax.linearize(fn, x)[1])(seeds).ravel()), analysis.places.source)
 
 
 def _multiply(analysis: Analysis, values: Nonzeros, x: Float[Array, " k"]) -> Float[Array, " k"]:
     """The Jacobian times a vector."""
-    return _row_sums(analysis, values * pick(x, analysis.places.cols))
+    return _sums(values * pick(x, analysis.places.cols), analysis.places.by_row)
 
 
-def _row_sums(analysis: Analysis, values: Nonzeros) -> Float[Array, " k"]:
-    return jnp.sum(pick(with_zero(values), analysis.places.by_row), axis=0)
+def _sums(values: Nonzeros, lines: Int[Array, "most k"]) -> Float[Array, " k"]:
+    """The sums of the nonzeros of all rows, or columns."""
+    return jnp.sum(pick(with_zero(values), lines), axis=0)
 
 
 def _softened(analysis: Analysis, values: Nonzeros) -> Nonzeros:
-    r"""Each constraint made a little soft: $-\varepsilon$ times its compliance on the diagonal of its multiplier.
-
-    Redundant constraints then share their load instead of making the tangent singular. The solution is none the less exact: what is left of
-    independent constraints shrinks by $\varepsilon$ in every iteration.
-    """
-    multipliers = np.flatnonzero(analysis.diagonal & analysis.layout.is_multiplier[analysis.rows])
-    softness = float(jnp.finfo(values.dtype).eps) ** 0.75
-    return values.at[multipliers].add(-softness * _compliance(analysis, values)[analysis.rows[multipliers]])
-
-
-def _compliance(analysis: Analysis, values: Nonzeros) -> Float[Array, " k"]:
-    """For every multiplier the squares of its constraint's slopes, over the inertia that they move."""
-    stiffness = jnp.abs(pick(values, np.flatnonzero(analysis.diagonal)))
-    inverse = jnp.where(stiffness > 0, 1 / jnp.where(stiffness > 0, stiffness, 1), 0)
-    return _row_sums(analysis, values * values * pick(inverse, analysis.places.cols))
+    """The nonzeros with all constraints a little soft."""
+    sizes, places = jnp.abs(values), analysis.places
+    rows = lambda w: _multiply(analysis, sizes, w)
+    columns = lambda w: _sums(sizes * pick(w, places.rows), places.by_col)
+    added = softness(rows, columns, analysis.layout.is_multiplier, values.dtype)
+    return values + jnp.where(analysis.diagonal, pick(added, places.rows), 0)

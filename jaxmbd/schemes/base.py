@@ -43,12 +43,14 @@ class AbstractScheme(eqx.Module):
     `weights` are the shares of $h\,g^T \lambda$ that fall on the nodes: one half each for two nodes, as in (23).
 
     `acting` says where the constraint forces of a step act, and with it what their multipliers belong to: at its `"start"`, where their
-    directions are known before the step, over the `"interval"`, or at its `"end"`.
+    directions are known before the step, over the `"interval"`, or at its `"end"`. `rigid` says that the balance knows only of rigid
+    motions of bodies, so that coordinates have no inertia without the internal constraints.
     """
 
     fractions: eqx.AbstractVar[tuple[float, ...]]
     weights: eqx.AbstractVar[tuple[float, ...]]
     acting: ClassVar[Literal["start", "interval", "end"]] = "start"
+    rigid: ClassVar[bool] = False
 
     @property
     def stages(self) -> int:

@@ -60,6 +60,8 @@ class AbstractDirector(AbstractInterval):
     internal constraints at all times; a scheme is the map from the vector of $R_0^T R_1$ to $\theta$.
     """
 
+    rigid = True
+
     @abc.abstractmethod
     def rotation_vector(self, cayley: Float[Array, "3"]) -> Float[Array, "3"]:
         r"""$\theta$ from the Cayley vector of a rotation."""

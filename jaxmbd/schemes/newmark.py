@@ -83,6 +83,7 @@ class Newmark(AbstractEnd):
     end of the step. The default is the trapezoidal rule, which keeps the energy of linear systems; that of rotations it does not keep.
     """
 
+    rigid = True
     beta: float = eqx.field(static=True, default=0.25)
     gamma: float = eqx.field(static=True, default=0.5)
 

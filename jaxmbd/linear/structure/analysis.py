@@ -20,13 +20,16 @@ from .plan import make_plan
 
 class Places(NamedTuple):
     """The colour of each column; where among the elements of all directional derivatives, colour after colour and with a zero behind them,
-    each nonzero is found; the column of each nonzero; the first nonzeros of all rows, the second ones, and so on, or their number for none.
+    each nonzero is found; the row and the column of each nonzero; the first nonzeros of all rows, the second ones, and so on, or their
+    number for none; and the same for columns.
     """
 
     colour: Any
     source: Any
+    rows: Any
     cols: Any
     by_row: Any
+    by_col: Any
 
 
 def _on_device(tree: PyTree) -> PyTree:
@@ -53,7 +56,7 @@ class Analysis:
         source = np.where(full.data == 2, self.colours * size, colour[self.cols] * size + self.rows)
         self.rounds = eliminate(full, layout)
         self.plan = tuple(segment._replace(rounds=_on_device(segment.rounds)) for segment in in_loops(*make_plan(full, self.rounds)))
-        self.places: Places = _on_device(Places(colour, source, self.cols, self._by_row()))
+        self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, _by_line(self.rows, size), _by_line(self.cols, size)))
 
     @property
     def operations(self) -> int:
@@ -65,13 +68,6 @@ class Analysis:
     def diagonal(self) -> np.ndarray:
         """Which nonzeros stand on the diagonal."""
         return self.rows == self.cols
-
-    def _by_row(self) -> np.ndarray:
-        counts = np.bincount(self.rows, minlength=self.size)
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        table = np.full((int(counts.max(initial=0)), self.size), self.rows.size, np.int32)
-        table[np.arange(self.rows.size) - starts[self.rows], self.rows] = np.arange(self.rows.size)
-        return table
 
     @property
     def order(self) -> np.ndarray:
@@ -99,6 +95,16 @@ class Analysis:
             f"{self.size} unknowns, {self.pattern.nnz} nonzeros ({self.pattern.nnz / max(self.size, 1) ** 2:.2%}), {self.colours} colours, "
             f"bandwidth {band}, eliminated in {len(self.rounds)} rounds with fronts of up to {widest}"
         )
+
+
+def _by_line(lines: np.ndarray, size: int) -> np.ndarray:
+    """The places of the first nonzeros of all lines, of the second ones, and so on; the number of nonzeros means none."""
+    order = np.argsort(lines, kind="stable")
+    counts = np.bincount(lines, minlength=size)
+    starts = np.cumsum(counts) - counts
+    table = np.full((int(counts.max(initial=0)), size), lines.size, np.int32)
+    table[np.arange(lines.size) - starts[lines[order]], lines[order]] = order
+    return table
 
 
 _MOST = 64

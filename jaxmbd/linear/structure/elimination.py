@@ -57,13 +57,15 @@ def _initial_nodes(pattern: sp.csr_array, layout: Layout) -> tuple[np.ndarray, n
         if np.count_nonzero(label == old) == 1:
             label[[coordinate, n + constraint]] = new
             waits[n + constraint] = False
+    for coordinate, constraint in layout.held:
+        label[n + constraint], waits[n + constraint] = label[coordinate], False
     return label[base], waits[base]
 
 
 def _coordinate_nodes(K: sp.csr_array, layout: Layout) -> np.ndarray:
     """Coordinates that only each other's motion couples; where that is too many, the given groups, or those with the same couplings."""
     _, parts = connected_components(K, directed=False)
-    if np.bincount(parts, minlength=1).max(initial=0) <= SMALL:
+    if not layout.held and np.bincount(parts, minlength=1).max(initial=0) <= SMALL:
         return parts
     if layout.groups:
         return np.unique(np.asarray(layout.groups), return_inverse=True)[1]
@@ -126,7 +128,7 @@ class _Graph:
             last = np.concatenate(self.members)[None]
             self.members = []
             return [Bucket(last, np.zeros((1, 0), int))]
-        chosen = self._independent()
+        chosen = self._alike(self._independent())
         neighbours = self.couplings[chosen]
         boundaries = [
             np.concatenate([np.zeros(0, int), *(self.members[j] for j in neighbours.indices[a:b])])
@@ -149,6 +151,12 @@ class _Graph:
                 taken.append(i)
                 blocked[indices[starts[i] : starts[i + 1]]] = True
         return np.array(taken)
+
+    def _alike(self, chosen: np.ndarray) -> np.ndarray:
+        """Without the few that are much larger than most, or have more neighbours: they wait for a round of their like."""
+        sizes = np.stack([self.sizes, self.couplings @ self.sizes])[:, chosen]
+        most = np.all(sizes <= 1.25 * np.median(sizes, axis=1, keepdims=True), axis=0)
+        return chosen if np.mean(most) < 0.9 else chosen[most]
 
     def _remove(self, chosen: np.ndarray) -> None:
         rest = np.setdiff1d(np.arange(len(self.members)), chosen)

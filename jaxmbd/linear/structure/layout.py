@@ -9,7 +9,8 @@ class Layout(NamedTuple):
     """Unknowns are `coordinates` and then `multipliers`, both once a stage, with equations in the same order.
 
     `pairs` are coordinates without inertia, each with the number of a constraint that determines it; `groups` are numbers of the parts that
-    coordinates belong to, for equations in which no smaller groups can be seen. `dependent` says that constraints may be redundant.
+    coordinates belong to, for equations in which no smaller groups can be seen. `held` are constraints without which a part has not
+    enough inertia, each with a coordinate of that part. `dependent` says that constraints may be redundant.
     """
 
     stages: int
@@ -17,6 +18,7 @@ class Layout(NamedTuple):
     multipliers: int
     pairs: tuple[tuple[int, int], ...] = ()
     groups: tuple[int, ...] = ()
+    held: tuple[tuple[int, int], ...] = ()
     dependent: bool = False
 
     @classmethod

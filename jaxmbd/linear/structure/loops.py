@@ -96,7 +96,7 @@ def _lengths(sums: list[Sums]) -> list[int]:
 def _filled_sums(sums: Sums, old: int, new: int, renumbered: np.ndarray, lengths: list[int]) -> Sums:
     kept = _extended(np.where(sums.kept == old, new, sums.kept), new, new)
     given = [*sums.layers, *(np.zeros(0, np.int32) for _ in lengths[len(sums.layers) :])]
-    layers = tuple(_extended(renumbered[layer], length, renumbered[-1]) for layer, length in zip(given, lengths, strict=True))
+    layers = tuple(_extended(renumbered[layer], length, int(renumbered[-1])) for layer, length in zip(given, lengths, strict=True))
     return Sums(kept, layers)
 
 

@@ -97,7 +97,7 @@ def _pieces(eqn: Any, inputs: list[Traced]) -> list[Traced]:
 
 def _slabs(eqn: Any, inputs: list[Traced]) -> list[Traced]:
     """An array cut into all its parts along an axis."""
-    return [_part(inputs[0], places) for places in np.moveaxis(inputs[0].index(), eqn.params["axis"], 0)]
+    return [_part(inputs[0], places) for places in map(np.asarray, np.moveaxis(inputs[0].index(), eqn.params["axis"], 0))]
 
 
 def _part(one: Traced, places: np.ndarray) -> Traced:
@@ -112,7 +112,9 @@ def _loop(eqn: Any, inputs: list[Traced]) -> list[Traced]:
     state, columns, saved = inputs[fixed : fixed + carried], inputs[fixed + carried :], []
     steps = range(eqn.params["length"])
     for i in reversed(steps) if eqn.params["reverse"] else steps:
-        outcome = _walk(program.jaxpr, program.consts, [*inputs[:fixed], *state, *(_part(one, one.index()[i]) for one in columns)])
+        outcome = _walk(
+            program.jaxpr, program.consts, [*inputs[:fixed], *state, *(_part(one, np.asarray(one.index()[i])) for one in columns)]
+        )
         state = outcome[:carried]
         saved.append(outcome[carried:])
     saved = saved[::-1] if eqn.params["reverse"] else saved

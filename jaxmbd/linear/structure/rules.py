@@ -9,9 +9,9 @@ from .dependence import MOST, DenseError, Rows, Rule, Traced, everything, join, 
 
 
 def elementwise(eqn: Any, inputs: list[Traced]) -> Rows:
-    """Each element depends on those in the same place, and on scalars."""
-    size = eqn.outvars[0].aval.size
-    spread = lambda one: one.rows if one.size == size else take(one.rows, np.zeros(size, int))
+    """Each element depends on those in the same place, where axes of one element are in every place."""
+    shape = eqn.outvars[0].aval.shape
+    spread = lambda one: one.rows if one.shape == shape else take(one.rows, np.broadcast_to(one.index(), shape))
     return union([spread(one) for one in inputs if one.rows is not None])
 
 
