@@ -21,7 +21,7 @@ from jaxmbd.compiling import OPTIONS
 
 SIZES = (4, 16, 64, 256, 1024, 4096)
 DENSE_UP_TO = 64
-STEPS, REPEATS, DT = 50, 5, 0.01
+STEPS, REPEATS, DT = 50, 3, 0.01
 HINGES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 SIDEWAYS = (6.9, 6.9, 0.0)
 

@@ -83,6 +83,7 @@ class Analysis:
             axes = plt.subplots(figsize=(5, 5), layout="constrained")[1]
         pattern = self.pattern[self.order][:, self.order] if ordered else self.pattern
         axes.spy(pattern, markersize=max(0.3, min(4.0, 300 / max(self.size, 1))), color="tab:blue")
+        axes.xaxis.tick_bottom()
         axes.set_xlabel("unknowns in the order of their elimination" if ordered else "unknowns")
         axes.set_ylabel("equations")
         return axes
