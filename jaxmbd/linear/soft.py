@@ -13,8 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-SOFTNESS = 0.4
+SOFTNESS = 0.5
 """The power of the machine precision by which constraints are soft."""
+
+ACCURACY = 0.6
+"""The power of the machine precision to which a solve is corrected; those who ask for more correct the outcome themselves."""
 
 CORRECTIONS = 12
 """The most solves with softened factors that correct each other."""
@@ -38,7 +41,7 @@ def corrected(once: Callable, multiply: Callable, b: Float[Array, " k"], sizes: 
     stiffer than their softness do not hold the others up.
     """
     weights = 1 / jnp.where(sizes > 0, sizes, 1) ** 2
-    enough = (8 * float(jnp.finfo(b.dtype).eps)) ** 2 * jnp.sum(weights * b * b)
+    enough = float(jnp.finfo(b.dtype).eps) ** (2 * ACCURACY) * jnp.sum(weights * b * b)
 
     def correct(carry):
         x, rest, moves, images, count = carry
