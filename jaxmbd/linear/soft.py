@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-SOFTNESS = 0.5
+SOFTNESS = 0.4
 """The power of the machine precision by which constraints are soft."""
 
-ACCURACY = 0.6
+ACCURACY = 0.75
 """The power of the machine precision to which a solve is corrected; those who ask for more correct the outcome themselves."""
 
 CORRECTIONS = 12
