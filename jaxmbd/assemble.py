@@ -30,7 +30,7 @@ from .placement import (
     set_coordinates,
 )
 from .stacking import order_bodies, stack_mechanism
-from .start import with_rank_if_small
+from .start import with_rank_if_cheap
 from .system import System, Vector
 from .tree import Edge, spanning_tree
 
@@ -149,7 +149,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) 
         params=model,
     )
     q0 = model.coordinates(rows, gauges)
-    return with_rank_if_small(system, q0), q0
+    return with_rank_if_cheap(system, q0), q0
 
 
 def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:

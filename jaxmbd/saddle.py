@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
-from .calculus import constraint_forces, constraint_rate
+from .calculus import constraint_forces, constraint_rate, constraint_slopes
+from .linear import Auto
 from .newton import Newton, Solution
 from .splitting import Split, constraint_count, saddle_layout
 from .system import Scalar, System, Vector
@@ -37,6 +39,24 @@ def _nearest(x, args):
     forces = lambda multipliers: pull(multipliers, inner)
     slope = jax.linear_transpose(forces, multipliers)(rest)[0]
     return jnp.concatenate([rest + forces(multipliers) - reaction, slope])
+
+
+def clearly_independent(system: System, t: Scalar, q: Vector) -> Array:
+    r"""Whether no constraint comes near to following from others, at the cost of one factorisation; doubtful ones count as dependent.
+
+    With rows of unit length in $G$, the matrix of the problem above has an inverse of the size of $(G G^T)^{-1}$.
+    """
+    slopes = constraint_slopes(system, t, q)
+    scales = 1 / jnp.where(slopes > 0, slopes, 1)
+    x = jnp.zeros(q.size + scales.size, q.dtype)
+    layout = saddle_layout(system, q, Split.trivial(q))._replace(dependent=False)
+    tangent = Auto().tangent(_nearest, x, (Partial(_scaled_pull), (system, t, q, scales), jnp.zeros_like(q)), layout)
+    return tangent.condition(x.size, x.dtype) < float(jnp.finfo(q.dtype).eps) ** -0.75
+
+
+def _scaled_pull(multipliers, args):
+    system, t, q, scales = args
+    return constraint_forces(system, t, q, scales * multipliers)
 
 
 def nearest_position(system: System, t: Scalar, q: Vector, newton: Newton) -> tuple[Vector, Array]:

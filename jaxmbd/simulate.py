@@ -21,7 +21,7 @@ from .reading import Departure, read_trajectory
 from .schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
 from .schemes.quadrature import interpolation
 from .solving import SolvedStep, solve_step
-from .start import discrete_momentum, find_rank, start, with_rank_if_small
+from .start import discrete_momentum, find_rank, start, with_rank_if_cheap
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status, Trajectory
 
@@ -191,7 +191,7 @@ def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, formulation, newton):
     bad = known(~(dt > 0) | ~jnp.isfinite(dt))
     if dt.ndim or (bad is not None and bad):
         raise ModelError(f"dt must be a positive number, not {dt}")
-    find = find_rank if system.rank is None and formulation.needs_rank else with_rank_if_small
+    find = find_rank if system.rank is None and formulation.needs_rank else with_rank_if_cheap
     system = find(system, q0, t0)
     if q1 is not None:
         q1 = vector_like(q1, q0, "q1")

@@ -9,7 +9,7 @@ from .formulations import AbstractFormulation, Multipliers
 from .linear import Analysis, Layout, analyse
 from .schemes import AbstractScheme, Midpoint, StepInput
 from .solving import step_residual
-from .start import with_rank_if_small
+from .start import with_rank_if_cheap
 from .system import System, VectorLike
 
 
@@ -26,7 +26,7 @@ def sparsity(
     elimination. Its method `spy` draws it.
     """
     q = as_coordinates(system, q0)
-    system = with_rank_if_small(system.astype(q.dtype), q)
+    system = with_rank_if_cheap(system.astype(q.dtype), q)
     if system.controlled:
         raise ModelError("the structure of systems with controls cannot be looked at; leave the control out of the forces")
     t, dt = jnp.zeros((), q.dtype), jnp.asarray(dt, q.dtype)

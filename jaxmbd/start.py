@@ -11,9 +11,9 @@ from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import Multipliers, normal_correction
 from .newton import Newton
-from .saddle import nearest_position, nearest_velocity
+from .saddle import clearly_independent, nearest_position, nearest_velocity
 from .schemes import AbstractScheme, StepInput
-from .splitting import is_large, numerical_rank, saddle_layout, split_coordinates
+from .splitting import constraint_count, is_large, numerical_rank, saddle_layout, split_coordinates
 from .system import Scalar, System, Vector, VectorLike
 from .trajectory import State, Status
 
@@ -22,17 +22,32 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """The system with the rank of its constraints at `q` fixed.
 
     `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`. Take a `q` that
-    fulfils the constraints: away from them redundant constraints look independent. The cost is cubic in the size of the system, so that
-    `assemble` and `simulate` leave large ones with loops as they are where a formulation does not need the rank: redundant constraints
-    are then made soft.
+    fulfils the constraints: away from them redundant constraints look independent. Where the constraints of a large system are not
+    clearly independent the cost is cubic in its size, so that `assemble` and `simulate` leave such systems as they are unless a
+    formulation needs the rank: redundant constraints are then made soft.
     """
     q = as_coordinates(system, q)
     system = system.astype(q.dtype)
+    found = with_rank_if_cheap(system.with_rank(None), q, t)
+    return found if found.rank is not None else _with_numerical_rank(system, q, t)
+
+
+def with_rank_if_cheap(system: System, q: Vector, t: ArrayLike = 0.0) -> System:
+    """The system with its rank, unless that takes a decomposition of large matrices to find."""
+    if system.rank is not None:
+        return system
+    if not is_large(system, q) or system.closures == 0 or not system.has("constraints"):
+        return _with_numerical_rank(system, q, t)
+    independent = known(_clearly_independent(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
+    return system.with_rank(constraint_count(system, q)) if independent else system
+
+
+def _with_numerical_rank(system: System, q: Vector, t: ArrayLike) -> System:
     rank = known(_numerical_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
     return system if rank is None else system.with_rank(int(rank))
 
 
-_numerical_rank = compiled(numerical_rank)
+_numerical_rank, _clearly_independent = compiled(numerical_rank), compiled(clearly_independent)
 
 
 def project(
@@ -88,13 +103,6 @@ def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     if rows.shape[0]:
         v = v - rows.T @ jnp.linalg.solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
     return q, v, result
-
-
-def with_rank_if_small(system: System, q: Vector, t: ArrayLike = 0.0) -> System:
-    """The system with its rank, unless that is known already or takes a decomposition of large matrices to find."""
-    if system.rank is not None or (is_large(system, q) and system.closures != 0):
-        return system
-    return find_rank(system, q, t)
 
 
 @compiled

@@ -8,6 +8,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
+from jaxmbd.start import with_rank_if_cheap
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 SIDEWAYS = (5.0, 5.0, -3.0)
@@ -97,6 +98,18 @@ def test_a_string_of_two_thousand_particles_needs_nothing_from_its_user():
     np.testing.assert_allclose(motion.q[-1].reshape(-1, 3)[:, 1], 0, atol=1e-13)
     falling = motion.q[-1].reshape(-1, 3)[1000, 2]  # far from its ends it has not noticed that it hangs
     np.testing.assert_allclose(falling, -0.5 * 9.81 * 0.2**2, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("offset", "cheap", "found"), [(0.0, None, 100), (1e-8, None, 101), (0.3, 101, 101)])
+def test_independence_of_many_constraints_is_seen_without_a_decomposition(offset, cheap, found):
+    """A brace over the first two rods of a string says nothing new where they are in line, and locks them where they are bent."""
+    plain, points = string(100)
+    assert with_rank_if_cheap(plain, points.ravel()).rank == 100
+    brace = lambda t, q, p: jnp.append(plain.constraints(t, q), 0.5 * q[3:6] @ q[3:6])
+    braced = mbd.System.from_functions(lagrangian=lambda t, q, v, p: 0.5 * v @ v, constraints=brace)
+    q = points.at[0, 1].set(offset).ravel()
+    assert with_rank_if_cheap(braced, q).rank == cheap
+    assert mbd.find_rank(braced, q).rank == found
 
 
 def test_gradients_through_a_sparse_chain():
