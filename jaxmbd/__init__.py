@@ -2,7 +2,14 @@
 
 from . import gallery as gallery, post as post, rotation as rotation
 from .assemble import assemble as assemble
-from .bodies import Ground as Ground, Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody
+from .bodies import (
+    Beam as Beam,
+    Ground as Ground,
+    Particle as Particle,
+    PlanarBody as PlanarBody,
+    RigidBody as RigidBody,
+    Section as Section,
+)
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,
@@ -60,5 +67,7 @@ from .schemes import (
 from .simulate import simulate as simulate, step as step
 from .sparsity import sparsity as sparsity
 from .start import find_rank as find_rank, project as project, start as start
+from .statics import Equilibrium as Equilibrium, equilibrium as equilibrium
 from .system import System as System
 from .trajectory import State as State, Trajectory as Trajectory
+from .vibration import Modes as Modes, modes as modes

@@ -11,9 +11,10 @@ from jaxtyping import Array
 
 from . import assembly
 from .assembly import Assembly
-from .bodies import Ground, PlanarBody
+from .bodies import Beam, Ground, PlanarBody, node_name
 from .bodies.base import concrete
 from .errors import ModelError
+from .frame import Frame, identity
 from .groups import Rows, stack
 from .loads import Gravity
 from .parts import Joint, Parts
@@ -50,6 +51,8 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     Inside `jit` numbers are hidden: joints are not checked, loops not closed, and redundant constraints not found.
     """
     poses, wanted = _read(mechanism, placement or {})
+    if mechanism.beams and (wanted or solve):
+        raise ModelError("a mechanism with beams is placed by poses of its bodies and beams: joint coordinates and solve would strain beams")
     poses = reference_poses(mechanism, poses)
     frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
     check_points(mechanism, frames)
@@ -78,9 +81,12 @@ def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
 
 def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
     """Poses of bodies and coordinates of joints."""
-    poses, wanted = {}, {}
+    wanted = {}
+    poses = {node: frame for name, beam in mechanism.beams.items() for node, frame in _nodes(name, beam, identity()).items()}
     for name, value in placement.items():
-        if name in mechanism.bodies:
+        if name in mechanism.beams:
+            poses |= _nodes(name, mechanism.beams[name], as_frame(value, name))
+        elif name in mechanism.bodies:
             if isinstance(mechanism.bodies[name], Ground):
                 raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
@@ -90,9 +96,15 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
             if wanted[name].shape != (len(known),):
                 raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
         else:
-            parts = ", ".join([*mechanism.bodies, *mechanism.joints])
+            parts = ", ".join([*mechanism.beams, *mechanism.bodies, *mechanism.joints])
             raise ModelError(f"placement names {name!r}, which is neither a body nor a joint with coordinates; there are {parts}")
     return poses, wanted
+
+
+def _nodes(name: str, beam: Beam, pose: Frame) -> Poses:
+    """The frames of the nodes of a beam that is free of stress."""
+    rows = jnp.asarray(beam.nodes)
+    return {node_name(name, i): pose @ Frame.from_rows(rows[i]) for i in range(rows.shape[0])}
 
 
 def _in_reach(model: Assembly, poses: Poses) -> Rows:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .beams import BeamGroup
 from .bodies import AbstractBody
 from .errors import ModelError
 from .frame import Motion
@@ -56,6 +57,7 @@ class Assembly(eqx.Module):
     gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
+    beams: tuple[BeamGroup, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
@@ -104,6 +106,12 @@ class Assembly(eqx.Module):
             begin += count
         return jnp.concatenate([*blocks, gauges])
 
+    def inertia_form(self, a: Rows, b: Rows) -> Array:
+        r"""$\sum \Theta_{cd}\,a_c \cdot b_d$ over all bodies and beams: twice the kinetic energy for rates, a first moment of mass for places
+        and a direction.
+        """
+        return jnp.sum(self.inertia * jnp.einsum("nai,nbi->nab", a, b)) + total(self.beams, lambda group: group.inertia_form(a, b), a)
+
     def joint_rows(self) -> list[tuple[JointGroup, range]]:
         """Where the constraints of each group of joints stand among all."""
         begin = sum(kind.internal * count for kind, count in self.kinds)
@@ -122,10 +130,19 @@ class Assembly(eqx.Module):
 
     def internal_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body of each internal constraint, and the number of the constraint."""
-        kinds = [kind for kind, count in self.kinds for _ in range(count)]
-        first = np.cumsum([0, *(kind.size for kind in kinds)])[:-1]
-        places = np.repeat(first, [kind.internal for kind in kinds]).tolist()
+        places = np.repeat(self._first_coordinates(), [kind.internal for kind, count in self.kinds for _ in range(count)]).tolist()
         return list(zip(places, range(len(places)), strict=True))
+
+    def branch_rows(self) -> list[tuple[int, int]]:
+        """The first coordinate of the body that hangs on each joint of the tree, and the numbers of the constraints of the joint."""
+        first, held = self._first_coordinates(), []
+        for group, rows in self.joint_rows()[: len(self.tree)]:
+            held += zip(np.repeat(first[np.asarray(group.children)], len(group.rows)).tolist(), rows, strict=True)
+        return held
+
+    def _first_coordinates(self) -> np.ndarray:
+        """Where the coordinates of each body begin."""
+        return np.cumsum([0, *(kind.size for kind, count in self.kinds for _ in range(count))])[:-1]
 
     def gauge_rows(self) -> list[tuple[int, int]]:
         """The coordinate of every gauge, and the constraint that determines it."""
@@ -167,18 +184,19 @@ def as_assembly(system: System) -> Assembly:
 
 @jax.jit
 def kinetic(t: Array, q: Vector, v: Vector, model: Assembly) -> Array:
-    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies."""
+    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies and beams."""
     rates = jax.jvp(model.frames, (q,), (v,))[1]
-    return 0.5 * jnp.sum(model.inertia * jnp.einsum("nai,nbi->nab", rates, rates))
+    return 0.5 * model.inertia_form(rates, rates)
 
 
 @jax.jit
 def potential(t: Array, q: Vector, model: Assembly) -> Array:
-    """Gravity and all loads that have a potential."""
+    """Gravity, beams, and all loads that have a potential."""
     bodies, gauges = model.frames(q), model.parts(q)[1]
-    weight = jnp.einsum("na,nai,i->", model.inertia[:, 0], bodies, model.gravity)
+    weight = model.inertia_form(bodies, jnp.zeros_like(bodies).at[:, 0].set(model.gravity))
+    strain = total(model.beams, lambda group: jnp.sum(group.energies(bodies)), q)
     springs = total(model.loads, lambda group: group.potential(t, bodies), q)
-    return total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs - weight
+    return total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs + strain - weight
 
 
 @jax.jit

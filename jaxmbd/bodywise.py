@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .assembly import Assembly, Rows
+from .errors import ModelError
 from .rotation import axial, determinant, solve
 from .system import System, Vector
 
@@ -28,6 +29,8 @@ class Spread(eqx.Module):
     @classmethod
     def of(cls, model: Assembly) -> "Spread":
         r"""From the matrices $\Theta$ of the bodies; those without mass have their centre at the origin."""
+        if model.beams:
+            raise ModelError("this scheme moves rigid bodies alone, not beams; use a variational scheme or EnergyMomentum")
         theta = jnp.asarray(model.inertia)
         mass = theta[:, 0, 0]
         centre = theta[:, 0, 1:] / jnp.where(mass > 0, mass, 1)[:, None]

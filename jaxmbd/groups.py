@@ -23,13 +23,18 @@ def stack(elements: Sequence[Any]) -> Any:
     Numbers that are not hidden are stacked by NumPy in any case: JAX would compile an operation with as many operands as elements.
     """
 
-    def join(*leaves):
+    def stacked(*leaves):
         if all(isinstance(leaf, np.ndarray) for leaf in leaves):
             return np.stack(leaves)
         hidden = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
         return jnp.stack(leaves) if hidden else jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
-    return jax.tree.map(join, *elements)
+    return jax.tree.map(stacked, *elements)
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Arrays one after the other; NumPy stays NumPy."""
+    return np.concatenate(parts) if all(isinstance(part, np.ndarray) for part in parts) else jnp.concatenate(parts)
 
 
 def alike(elements: Sequence[Any], keys: Sequence[Hashable] | None = None) -> list[list[int]]:

@@ -1,11 +1,12 @@
 """What a mechanism is made of: named bodies, joints between them, loads on them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 
-from .bodies import AbstractBody, Ground
+from .bodies import AbstractBody, Beam, Ground, node_name
 from .bodies.base import number
 from .errors import ModelError
 from .frame import Frame
@@ -59,21 +60,29 @@ class Gear(eqx.Module):
 
 
 class Parts(eqx.Module):
-    """Bodies, joints and loads by name, checked."""
+    """Bodies, joints and loads by name, checked; the nodes of beams are bodies too."""
 
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]
     loads: Sequence[Gravity | AbstractLoad | AbstractJointLoad]
+    beams: Mapping[str, Beam]
 
     def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
-        self.bodies, self.joints, self.loads = _by_name(bodies, "body"), _by_name(joints, "joint"), tuple(loads)
+        named = _by_name(bodies, "body")
+        self.beams = {name: beam for name, beam in named.items() if isinstance(beam, Beam)}
+        nodes = {name: [(node_name(name, i), node) for i, node in enumerate(beam.bodies)] for name, beam in self.beams.items()}
+        self.bodies = _by_name((pair for name, body in named.items() for pair in nodes.get(name, [(name, body)])), "body")
+        self.joints, self.loads = _by_name(joints, "joint"), tuple(loads)
         _check_types(self)
         if GROUND in self.bodies:
             raise ModelError(f"{GROUND!r} names the body that every mechanism has; give another name to yours")
         self.bodies = {**self.bodies, GROUND: Ground()}
+        self.joints = {name: _with_nodes(joint, Joint, self.beams) for name, joint in self.joints.items()}
+        self.loads = tuple(_with_nodes(load, AbstractLoad, self.beams) for load in self.loads)
         _check_names(self)
-        for name, body in self.bodies.items():
-            body.check(name)
+        for name, body in named.items():
+            if name not in self.beams:
+                body.check(name)
 
     @property
     def connections(self) -> dict[str, Joint]:
@@ -84,6 +93,26 @@ class Parts(eqx.Module):
     def gears(self) -> dict[str, Gear]:
         """The ratios between joints."""
         return {name: gear for name, gear in self.joints.items() if isinstance(gear, Gear)}
+
+
+def _with_nodes(part: Any, kind: type, beams: Mapping[str, Beam]) -> Any:
+    """A joint or load with the nodes of beams that it names counted from the start."""
+    if not isinstance(part, kind):
+        return part
+    return eqx.tree_at(lambda part: (part.a, part.b), part, tuple(_node(name, beams) for name in (part.a, part.b)))
+
+
+def _node(name: str, beams: Mapping[str, Beam]) -> str:
+    """The name of a body; a node of a beam may be counted from the end."""
+    beam, index = name, None
+    if match := re.fullmatch(r"(.*)\[(-?\d+)\]", name):
+        beam, index = match[1], int(match[2])
+    if beam not in beams:
+        return name
+    count = len(beams[beam].bodies)
+    if index is None or not -count <= index < count:
+        raise ModelError(f"{name!r} is no body: the nodes of the beam {beam!r} are {beam}[0] to {beam}[{count - 1}], the last also {beam}[-1]")
+    return node_name(beam, index % count)
 
 
 def _by_name(parts: Mapping | Iterable, what: str) -> dict:
@@ -101,7 +130,7 @@ def _by_name(parts: Mapping | Iterable, what: str) -> dict:
 def _check_types(parts: Parts) -> None:
     for name, body in parts.bodies.items():
         if not isinstance(body, AbstractBody):
-            raise ModelError(f"body {name!r} is a {type(body).__name__}, not a RigidBody, PlanarBody, Particle or Ground")
+            raise ModelError(f"body {name!r} is a {type(body).__name__}, not a RigidBody, PlanarBody, Particle, Beam or Ground")
     for name, joint in parts.joints.items():
         if not isinstance(joint, Joint | Gear):
             raise ModelError(f"joint {name!r} is a {type(joint).__name__}; write mbd.Joint(kind, first body, second body, at=point)")

@@ -83,7 +83,8 @@ def saddle_layout(system: System, q: Vector, at: Split, stages: int = 1) -> Layo
     if not isinstance(system.params, Assembly):
         return Layout(stages, q.size, count, dependent=soft)
     model = system.params
-    return Layout(stages, q.size, count, tuple(model.gauge_rows()), model.parts_of_coordinates(), dependent=soft)
+    held = tuple(model.internal_rows()) if model.beams else ()
+    return Layout(stages, q.size, count, tuple(model.gauge_rows()), model.parts_of_coordinates(), held, soft)
 
 
 def rank(system: System, q: Vector) -> int:

@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Array
 
 from .assembly import Assembly, Gauge, Gears
-from .bodies import AbstractBody, Ground, PlanarBody, RigidBody
+from .beams import BeamGroup
+from .bodies import AbstractBody, Ground, PlanarBody, RigidBody, node_name
 from .bodies.base import concrete
 from .compiling import compiled
 from .errors import ModelError
 from .frame import Frame, identity
-from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, stack
+from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, join, stack
 from .joints import AbstractJoint, Free
 from .loads import AbstractJointLoad, AbstractLoad, Gravity
 from .parts import Parts
@@ -54,6 +55,7 @@ def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames,
         gears=_gears(mechanism, numbered),
         loads=_loads(mechanism, place),
         joint_loads=_joint_loads(mechanism, numbered),
+        beams=_beams(mechanism, place),
         gauges=gauges,
         kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
         bodies=tuple(names),
@@ -194,6 +196,20 @@ def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> t
     bare = [load.bare() for load in loads]
     gauges = lambda group: tuple(numbered[loads[i].joint, loads[i].index] for i in group)
     return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
+
+
+def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[BeamGroup, ...]:
+    """Elements of all beams, stacked by order."""
+    groups = []
+    for order in dict.fromkeys(beam.order for beam in mechanism.beams.values()):
+        named = {name: beam for name, beam in mechanism.beams.items() if beam.order == order}
+        first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
+        nodes = [[place[node_name(name, i + a)] for name in named for i in first[name].tolist()] for a in range(order + 1)]
+        reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
+        joined = [join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia")]
+        counts = tuple(beam.elements for beam in named.values())
+        groups.append(BeamGroup(join(reference), *joined, tuple(map(tuple, nodes)), tuple(named), counts))
+    return tuple(groups)
 
 
 def order_bodies(bodies: Mapping[str, AbstractBody]) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ class RigidBody(AbstractBody):
         inertia = concrete(self.inertia)
         if inertia is None:
             return
-        if not np.isfinite(inertia).all() or not np.allclose(inertia, inertia.T, rtol=1e-6, atol=0):
+        if not np.isfinite(inertia).all() or not np.allclose(inertia, inertia.T, rtol=0, atol=1e-6 * np.abs(inertia).max()):
             raise ModelError(f"body {name!r} has an inertia tensor that is not symmetric and finite")
         principal = np.linalg.eigvalsh(inertia)
         if principal[0] < 0:

@@ -111,7 +111,7 @@ def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "ro
 def _momenta(model: Assembly, q: Array, v: Array) -> tuple[Array, Array]:
     """The rows of all frames, and the momenta that belong to them."""
     rows, rates = jax.jvp(model.frames, (q,), (v,))
-    return rows, jnp.einsum("nab,nbi->nai", model.inertia, rates)
+    return rows, jax.grad(model.inertia_form)(rows, rates)
 
 
 def _read_joints(model: Assembly, function: Callable, states, wanted: Callable = lambda group: bool(group.kind.coordinates)):
