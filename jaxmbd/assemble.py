@@ -52,7 +52,7 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     """
     poses, wanted = _read(mechanism, placement or {})
     if mechanism.beams and (wanted or solve):
-        raise ModelError("a mechanism with beams is placed by poses of its bodies and beams: joint coordinates and solve would strain beams")
+        raise ModelError("a mechanism with beams is placed by poses alone: joint coordinates and solve=True would strain beams")
     poses = reference_poses(mechanism, poses)
     frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
     check_points(mechanism, frames)

@@ -107,8 +107,8 @@ class Assembly(eqx.Module):
         return jnp.concatenate([*blocks, gauges])
 
     def inertia_form(self, a: Rows, b: Rows) -> Array:
-        r"""$\sum \Theta_{cd}\,a_c \cdot b_d$ over all bodies and beams: twice the kinetic energy for rates, a first moment of mass for places
-        and a direction.
+        r"""$\sum \Theta_{cd}\,a_c \cdot b_d$ over all bodies and beams: twice the kinetic energy for rates of frames, and for frames and a
+        direction in space a first moment of mass.
         """
         return jnp.sum(self.inertia * jnp.einsum("nai,nbi->nab", a, b)) + total(self.beams, lambda group: group.inertia_form(a, b), a)
 
@@ -135,7 +135,8 @@ class Assembly(eqx.Module):
 
     def branch_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body that hangs on each joint of the tree, and the numbers of the constraints of the joint."""
-        first, held = self._first_coordinates(), []
+        first = self._first_coordinates()
+        held: list[tuple[int, int]] = []
         for group, rows in self.joint_rows()[: len(self.tree)]:
             held += zip(np.repeat(first[np.asarray(group.children)], len(group.rows)).tolist(), rows, strict=True)
         return held

@@ -1,7 +1,7 @@
 r"""Elements of beams, stacked: what they add to the inertia and to the potential of a mechanism.
 
-Rows of frames $r = (\varphi, d_1, d_2, d_3)$ are interpolated between nodes (113). Strains are quadratic in them and see no rigid motion; they
-count from those of the reference, by the same interpolation, so that curved beams are free of stress too.
+Rows of frames $r = (\varphi, d_1, d_2, d_3)$ are interpolated between nodes (113). Strains are quadratic in them and see no rigid motion.
+They count from those of the reference, by the same interpolation, so that curved beams are free of stress too.
 """
 
 import functools
@@ -33,9 +33,9 @@ def shape_functions(order: int, points: int) -> tuple[np.ndarray, np.ndarray, np
 class BeamGroup(eqx.Module):
     """Elements of one order, those of each beam (`names`) one after the other, `counts` of them.
 
-    `reference` are the rows of their nodes free of stress, `stiffness` and `inertia` those of their sections; `nodes[a]` are the bodies that
-    are the node `a` of each element. Where the `stress` is given, forces and moments at the points of integration, the potential is a mixed
-    one, stationary where they are those of the strains: tangents then know the stress before the displacements do.
+    `reference` are the rows of their nodes free of stress, `stiffness` and `inertia` those of their sections; `nodes[a]` are the bodies
+    that are the node `a` of each element. Where the `stress` is given, forces and moments at the points of integration, the potential is a
+    mixed one, stationary where they are those of the strains: tangents then know the stress before the displacements do.
     """
 
     reference: Elements | Float[np.ndarray, "elements nodes 4 3"]

@@ -3,14 +3,16 @@
 Each function returns a `Mechanism` and the placement of its bodies.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
 from .assembly import chart
-from .bodies import PlanarBody, RigidBody
+from .bodies import Beam, PlanarBody, RigidBody, Section
 from .bodies.base import number
 from .joints import Fixed, Prismatic, Revolute, Spherical
-from .loads import Gravity, Potential
+from .loads import Force, Gravity, Potential
 from .mechanism import Mechanism
 from .parts import GROUND, Joint
 
@@ -209,6 +211,46 @@ def six_body_chart(u, q, model):
     first, second = jnp.where(by_first, jnp.stack([driver, driven]), -jnp.stack([driven, driver]))
     change = jnp.stack([first, second, first, second, first]) - angles
     return chart(change - 2 * np.pi * jnp.round(change / (2 * np.pi)), q, model)
+
+
+SOFT_SECTION = Section((175480.7692, 175480.7692, 547500.0, 10.2656, 114.0625, 13.7401), 7500.0, (0.1406, 1.5625))
+"""The soft and heavy beam of the three-bar swing in S0, with bending about the first director.
+
+Stiffness and inertia of the paper are numbered by directors: the smaller bending stiffness is about one of them, and the larger inertia
+falls on the other one, in the plane of motion.
+"""
+
+ALUMINIUM_SECTION = Section.rectangle(0.005, 0.001, 73e9, 2700.0)
+"""That of its stiff version (S2, section 4.2)."""
+
+
+def three_bar_swing(
+    elements: int = 20, order: int = 1, section: Section = SOFT_SECTION, mass=5.0, force=1e4, duration=0.25
+) -> tuple[Mechanism, Placement]:
+    """A beam between two rigid links that hang from ball joints (S0, fig. 19), hinged to both, with a mass in its middle.
+
+    It moves in the plane of the second and third axis and bends about the first. A force along the beam pulls at the mass: it rises to its
+    peak in half of `duration` and falls to zero in the other half. The stiff version has a beam of `ALUMINIUM_SECTION`, the mass 0.5, and
+    the force 2 for 0.256 seconds.
+    """
+    height, length, middle = 0.36, 0.72, elements * order // 2
+
+    def link(size: float) -> RigidBody:
+        base = [(x, y, -size) for x in (-0.01, 0.01) for y in (-0.01, 0.01)]
+        return RigidBody.from_vertices(np.array([(0.0, 0.0, 0.0), *base]), 0.01 / (0.02**2 * size / 3))
+
+    def pulse(t):
+        return jnp.array([0.0, 1.0, 0.0]) * force * jnp.maximum(0, 1 - jnp.abs(2 * t / duration - 1))
+
+    beam = Beam.line((0, 0, 0), (0, length, 0), section, elements, order, normal=(1, 0, 0), masses={middle: mass})
+    ends = {"left": ("beam[0]", (0.0, 0.0, height), 0.0), "right": ("beam[-1]", (0.0, length + height, height), -np.pi / 4)}
+    joints = {}
+    for side, (node, hook, _) in ends.items():
+        joints[f"hook {side}"] = Joint(Spherical(), GROUND, side, at=hook)
+        joints[f"hinge {side}"] = Joint(Revolute((1, 0, 0)), side, node, at=(0.0, 0.0 if side == "left" else length, 0.0))
+    bodies: dict[str, Any] = {"left": link(height), "right": link(np.sqrt(2) * height), "beam": beam}
+    placement = {side: (hook, _rotation(0, angle)) for side, (_, hook, angle) in ends.items()}
+    return Mechanism(bodies, joints, [Force(f"beam[{middle}]", pulse)]), placement
 
 
 def _principal_tetrahedron(vertices: np.ndarray, density: float) -> tuple[RigidBody, tuple]:

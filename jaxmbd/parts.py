@@ -1,7 +1,7 @@
 """What a mechanism is made of: named bodies, joints between them, loads on them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -65,7 +65,7 @@ class Parts(eqx.Module):
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]
     loads: Sequence[Gravity | AbstractLoad | AbstractJointLoad]
-    beams: Mapping[str, Beam]
+    beams: Mapping[str, Beam] = eqx.field(default_factory=dict)
 
     def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
         named = _by_name(bodies, "body")
@@ -97,9 +97,8 @@ class Parts(eqx.Module):
 
 def _with_nodes(part: Any, kind: type, beams: Mapping[str, Beam]) -> Any:
     """A joint or load with the nodes of beams that it names counted from the start."""
-    if not isinstance(part, kind):
-        return part
-    return eqx.tree_at(lambda part: (part.a, part.b), part, tuple(_node(name, beams) for name in (part.a, part.b)))
+    ends: Callable = lambda part: (part.a, part.b)
+    return eqx.tree_at(ends, part, tuple(_node(name, beams) for name in ends(part))) if isinstance(part, kind) else part
 
 
 def _node(name: str, beams: Mapping[str, Beam]) -> str:
@@ -111,7 +110,7 @@ def _node(name: str, beams: Mapping[str, Beam]) -> str:
         return name
     count = len(beams[beam].bodies)
     if index is None or not -count <= index < count:
-        raise ModelError(f"{name!r} is no body: the nodes of the beam {beam!r} are {beam}[0] to {beam}[{count - 1}], the last also {beam}[-1]")
+        raise ModelError(f"{name!r} is no body: the nodes of this beam are {beam}[0] to {beam}[{count - 1}], the last also {beam}[-1]")
     return node_name(beam, index % count)
 
 

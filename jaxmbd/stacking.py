@@ -206,9 +206,9 @@ def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[BeamGroup, ...]:
         first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
         nodes = [[place[node_name(name, i + a)] for name in named for i in first[name].tolist()] for a in range(order + 1)]
         reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
-        joined = [join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia")]
+        stiffness, inertia = (join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia"))
         counts = tuple(beam.elements for beam in named.values())
-        groups.append(BeamGroup(join(reference), *joined, tuple(map(tuple, nodes)), tuple(named), counts))
+        groups.append(BeamGroup(join(reference), stiffness, inertia, tuple(map(tuple, nodes)), tuple(named), counts))
     return tuple(groups)
 
 

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from .assembly import Assembly
-from .calculus import constraint_forces, equations_of_motion
+from .calculus import constraint_forces, constraint_jacobian, equations_of_motion
 from .checks import as_coordinates, known
 from .compiling import compiled
 from .errors import ModelError, Result
+from .kinetics import Instant
 from .linear import Auto, Dense, Layout
 from .newton import Newton, Solution
 from .splitting import Split, chart_size, constraint_count, fulfilled, is_large, pull_to_chart, rank, saddle_layout, split
@@ -89,7 +90,7 @@ def _solve(system: System, q: Vector, t: Scalar, steps: int, newton: Newton) -> 
     unknowns = jax.eval_shape(lambda: load(fixed[2], None, remaining[0], True)[0].value)
     blank = (fixed[2], jnp.zeros(unknowns.shape, q.dtype), jnp.array(True))
     (last, *_), (path, results, iterations) = jax.lax.scan(step, blank, remaining)
-    end, at = _saddle(system, t, last, None, jnp.zeros(last.size + constraint_count(system, last), q.dtype), newton)
+    end, at = _saddle(system, t, last, jnp.zeros(last.size + constraint_count(system, last), q.dtype), newton)
     results = results.at[-1].max(end.result)
     path = jnp.concatenate([fixed[2][None], path])
     return Equilibrium(last + end.value[: q.size], at.spread(end.value[q.size :]), path, results, iterations)
@@ -162,24 +163,39 @@ def _with_stress(system: System, x: Array) -> tuple[System, Callable, Array]:
 
 
 def _load_with_multipliers(system: System, t: Scalar, start: Vector, newton: Newton) -> Callable:
-    """Load steps by displacements and multipliers."""
-    out_of_balance = jnp.concatenate([_force(system, t, start), system.constraints(t, start)])
+    """Load steps by displacements and multipliers, which are sought anew in every step."""
+    at = _independent(system, t, start)
+    supported = constraint_forces(system, t, start, at.spread(_supports(system, t, start, at)))
+    out_of_balance = jnp.concatenate([_force(system, t, start) + supported, system.constraints(t, start)])
 
     def load(q: Vector, guess: Array | None, remaining: Array, alive: Array | bool) -> tuple[Solution, Vector]:
-        solution, _ = _saddle(system, t, q, guess, remaining * out_of_balance, newton, alive)
+        solution, _ = _saddle(system, t, q, remaining * out_of_balance, newton, alive)
         return solution, q + solution.value[: q.size]
 
     return load
 
 
+def _independent(system: System, t: Scalar, q: Vector) -> Split:
+    """The constraints that get multipliers: all, unless some are known to be redundant."""
+    full = rank(system, q) == constraint_count(system, q)
+    return Split.trivial(q) if full or is_large(system, q) else split(system, t, q)
+
+
+def _supports(system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, " r"]:
+    """Multipliers whose forces balance as much as constraints can: without them nothing holds what only hangs."""
+    if is_large(system, q):
+        return Instant.of(system, t, q, jnp.ones((), q.dtype)).multipliers(-_force(system, t, q))
+    G = at.independent(constraint_jacobian(system, t, q))
+    return jnp.linalg.solve(G @ G.T, -G @ _force(system, t, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
+
+
 def _saddle(
-    system: System, t: Scalar, q: Vector, guess: Array | None, remaining: Array, newton: Newton, alive: Array | bool | None = None
+    system: System, t: Scalar, q: Vector, remaining: Array, newton: Newton, alive: Array | bool | None = None
 ) -> tuple[Solution, Split]:
     """Displacements from `q` and multipliers of independent constraints; differentiable unless it may not be `alive`."""
-    full = rank(system, q) == constraint_count(system, q)
-    at = Split.trivial(q) if full or is_large(system, q) else split(system, t, q)
+    at = _independent(system, t, q)
     layout = saddle_layout(system, q, at)
-    x = jnp.zeros(q.size + layout.multipliers, q.dtype) if guess is None else guess
+    x = jnp.concatenate([jnp.zeros_like(q), _supports(system, t, q, at)])
     given = (_with_multipliers, x, (system, t, q, remaining, at), _scale(q, q.size, layout.multipliers))
     if _is_stiff(system):
         layout = layout._replace(held=(*layout.held, *system.params.branch_rows()))

@@ -20,7 +20,7 @@ from .system import Scalar, System, Vector, VectorLike
 
 
 class Modes(eqx.Module):
-    r"""Squares of circular frequencies in rising order, and the changes of all coordinates, of unit mass $\phi^T M \phi = 1$, one row a mode."""
+    r"""Squares of circular frequencies in rising order, and changes of coordinates, one row a mode, of unit mass $\phi^T M \phi = 1$."""
 
     squares: Float[Array, " modes"]
     shapes: Float[Array, "modes n"]

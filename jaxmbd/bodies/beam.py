@@ -49,13 +49,11 @@ class Beam(eqx.Module):
         return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses)
 
     @classmethod
-    def curve(
-        cls, curve: Callable, section: Any, elements: int, order: int = 1, masses: Mapping[int, Any] | None = None
-    ) -> "Beam":
+    def curve(cls, curve: Callable, section: Any, elements: int, order: int = 1, masses: Mapping[int, Any] | None = None) -> "Beam":
         r"""A beam along `curve(x) -> (position, rotation)` for $x$ from 0 to 1; the columns of the rotation are the directors.
 
-        $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each element,
-        or a list with one for each element.
+        $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each
+        element, or a list with one for each element.
         """
         if order not in ORDERS or elements < 1:
             raise ModelError(f"a beam has elements of order 1, 2 or 3 and at least one, not {elements} of order {order}")
@@ -90,10 +88,7 @@ def _triad(tangent: Array, normal: Any) -> Array:
     if numbers is not None and not numbers > 0:
         raise ModelError("a beam has no length: its two ends coincide")
     third = tangent / length
-    if normal is None:
-        hint = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))]
-    else:
-        hint = jnp.asarray(number(normal))
+    hint = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))] if normal is None else jnp.asarray(number(normal))
     first = hint - (hint @ third) * third
     size = jnp.linalg.norm(first)
     numbers = concrete(size)

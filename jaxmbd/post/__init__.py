@@ -1,5 +1,6 @@
 """Post-processing: invariants, Legendre transforms, conditioning and orders of convergence."""
 
+from .beams import AlongBeam as AlongBeam, strain_energy as strain_energy, strains as strains, stress_resultants as stress_resultants
 from .conditioning import condition_number as condition_number
 from .convergence import convergence as convergence, order as order
 from .invariants import (

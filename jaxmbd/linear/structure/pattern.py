@@ -103,7 +103,7 @@ def _slabs(eqn: Any, inputs: list[Traced]) -> list[Traced]:
 def _part(one: Traced, places: np.ndarray) -> Traced:
     """Some elements of an array."""
     rows = None if one.rows is None else take(one.rows, places)
-    return Traced(places.shape, lambda: None if one.value is None else one.value.ravel()[places], rows)
+    return Traced(places.shape, lambda: None if one.value is None else np.asarray(one.value.ravel()[places]), rows)
 
 
 def _loop(eqn: Any, inputs: list[Traced]) -> list[Traced]:
