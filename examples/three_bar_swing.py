@@ -52,8 +52,8 @@ rows = np.asarray(jax.vmap(system.params.frames)(motion.q))
 names = list(system.params.bodies)
 nodes = [names.index(f"beam[{i}]") for i in range(21)]
 stress = np.linalg.norm(resultants.values[..., :3], axis=-1) + 100 * np.linalg.norm(resultants.values[..., 3:], axis=-1)
-colours = plt.Normalize(0, np.quantile(stress, 0.995))
-grid = left.subplots(3, 4, sharex=True, sharey=True)
+colours = plt.Normalize(0, 4000)
+grid = left.subplots(4, 3, sharex=True, sharey=True)
 left.suptitle("Forces along the beam, with moments times 100", x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
 for axes, row in zip(grid.flat, np.linspace(0, steps, 12).astype(int), strict=True):
     beam = rows[row, nodes, 0, 1:]
@@ -65,7 +65,7 @@ for axes, row in zip(grid.flat, np.linspace(0, steps, 12).astype(int), strict=Tr
     axes.add_collection(lines)
     axes.plot(*beam[10], "o", color=INK, ms=6)
     axes.set_title(f"t = {t[row]:.2f}", loc="left", color=GREY, fontsize=10)
-    axes.set(aspect="equal", xlim=(-0.45, 1.5), ylim=(-0.5, 0.95))
+    axes.set(aspect="equal", xlim=(-0.05, 1.15), ylim=(-0.2, 0.62))
     axes.axis("off")
 left.colorbar(plt.cm.ScalarMappable(colours, "turbo"), ax=grid, shrink=0.5, location="bottom", aspect=50)
 
@@ -73,8 +73,8 @@ top, middle, bottom = plots.subplots(3, 1, sharex=True)
 for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
     top.plot(t, energies[name], color=colour, lw=1.6, label=name)
 top.set(ylabel="energy", title="Energy: constant after the pulse")
-top.legend(loc="lower right")
-zoom = top.inset_axes((0.3, 0.25, 0.45, 0.4))
+top.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
+zoom = top.inset_axes((0.3, 0.2, 0.6, 0.5))
 for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
     zoom.plot(t[after], energies[name][after] - energies["energy-momentum"][-1], color=colour, lw=1.2)
 zoom.set_title("deviation", fontsize=9, color=GREY)
@@ -83,8 +83,9 @@ middle.set(ylabel="axial force", title="Right of the mass: axial force and bendi
 moment = middle.twinx()
 moment.plot(t, resultants.values[:, 10, 3], color=ORANGE, lw=1.2)
 moment.set_ylabel("bending moment", color=ORANGE)
+moment.spines["right"].set_visible(True)
 bottom.plot(t, angle, color=BLUE, lw=1.6)
-bottom.set(xlabel="time", ylabel="angle of the right link, degrees", title="Event X: the right link turns back")
+bottom.set(xlabel="time", ylabel="angle of the right link", title="Event X: the right link turns back")
 for axes in (top, middle, bottom):
     axes.title.set(fontsize=12, color=INK, ha="left", position=(0, 1))
     if turns.size:
