@@ -56,7 +56,7 @@ def central_differences(f, x, h=1e-5):
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_forward_reverse_and_differences_agree(scheme, formulation):
     f = lambda x: loss(x, SCHEMES[scheme], FORMULATIONS[formulation])
-    both = jax.jit(lambda x: (f(x), jax.grad(f)(x), jax.jacfwd(f)(x)))
+    both = jax.jit(lambda x: (*jax.value_and_grad(f)(x), jax.jacfwd(f)(x)))
     _, reverse, forward = both(POINT)
     differences = central_differences(lambda x: both(x)[0], POINT)
     for name in POINT:
@@ -86,7 +86,7 @@ def test_a_mechanism_with_joint_multipliers():
         trajectory = mbd.simulate(varied, q0, x[2] * v0, dt=0.02, steps=8, throw=False, save="end", **choice)
         return jnp.sum(trajectory.q[-1] ** 3) + jnp.sum(trajectory.v[-1] ** 2)
 
-    both = jax.jit(lambda x: (f(x), jax.grad(f)(x)))
+    both = jax.jit(jax.value_and_grad(f))
     x, h = jnp.array([1.1, 0.9, 1.0]), 1e-5
     differences = [(both(x.at[i].add(h))[0] - both(x.at[i].add(-h))[0]) / (2 * h) for i in range(3)]
     np.testing.assert_allclose(both(x)[1], differences, rtol=2e-6, atol=1e-6)
