@@ -72,7 +72,7 @@ left.colorbar(plt.cm.ScalarMappable(colours, "turbo"), ax=grid, shrink=0.5, loca
 top, middle, bottom = plots.subplots(3, 1, sharex=True)
 for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
     top.plot(t, energies[name], color=colour, lw=1.6, label=name)
-top.set(ylabel="energy", title="Energy: constant after the pulse")
+top.set(ylabel="energy", title="Energy")
 top.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
 zoom = top.inset_axes((0.3, 0.2, 0.6, 0.5))
 for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
