@@ -1,4 +1,4 @@
-"""Chains, trees, ladders and strings of growing length, sparse beside dense, and beside Exudyn on the same chain where it is installed.
+"""Chains, trees, ladders, strings and beams of growing length, sparse beside dense, and beside Exudyn on the same chain where it is installed.
 
 Every row is measured in a process of its own, so that its peak of memory is its own too. `SIZES` and `CASES` can be cut down from outside.
 """
@@ -41,12 +41,21 @@ def string(particles: int):
     return mbd.find_rank(system, q0), q0  # as simulate does by itself where it is not hidden inside jit
 
 
+def beam(elements: int):
+    """A soft cantilever whose elements have the length 0.1, released level."""
+    section = mbd.Section.circle(0.05, 1e7, 1e3)
+    bodies = {"beam": mbd.Beam.line((0, 0, 0), (0.1 * elements, 0, 0), section, elements)}
+    clamp = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
+    return mbd.assemble(mbd.Mechanism(bodies, clamp, [mbd.Gravity()]))
+
+
 CASES = {
     "hinges": lambda n: mbd.assemble(*mbd.gallery.chain(n, HINGES, gravity=SIDEWAYS)),
     "balls": lambda n: mbd.assemble(*mbd.gallery.chain(n, (None,), gravity=SIDEWAYS)),
     "tree": lambda n: mbd.assemble(*mbd.gallery.tree(n, gravity=SIDEWAYS)),
     "ladder": lambda n: mbd.assemble(*mbd.gallery.ladder(max(1, n // 3), gravity=(6.9, 0.0, -6.9))),
     "string": string,
+    "beam": beam,
 }
 
 

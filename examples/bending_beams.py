@@ -98,8 +98,9 @@ for place, (shape, frequency) in enumerate(zip(shapes[:6], np.asarray(modes.freq
     fourth.plot(along, 0.4 * deflection - place, color=(BLUE, ORANGE, GREEN)[axis], lw=2.2)
     fourth.axhline(-place, color=PALE, lw=1, zorder=0)
     fourth.text(1.02, -place, f"{frequency:.1f} Hz", va="center", color=INK)
-fourth.text(0.0, 0.62, "across the thick side", color=BLUE)
-fourth.text(0.35, 0.62, "across the thin side", color=ORANGE)
+fourth.text(0.0, 0.5, "across the thick side", color=BLUE)
+fourth.text(0.35, 0.5, "across the thin side", color=ORANGE)
+fourth.set_ylim(-5.6, 0.9)
 fourth.axis("off")
 
 # %% Table and picture
