@@ -33,10 +33,12 @@ class Places(NamedTuple):
 
 
 def _on_device(tree: PyTree) -> PyTree:
-    """Arrays of NumPy as arrays of JAX, made once, so that a program that uses one several times holds it only once."""
-    convert = lambda leaf: jnp.asarray(leaf.astype(np.int32) if leaf.dtype == np.int64 else leaf)
+    """Arrays of NumPy as arrays of JAX, made once, so that a program that uses one several times holds it only once.
+
+    They are put there as they are: `jnp.asarray` would compile a copy for every shape.
+    """
     with jax.ensure_compile_time_eval():
-        return jax.tree.map(convert, tree)
+        return jax.device_put(jax.tree.map(lambda leaf: leaf.astype(np.int32) if leaf.dtype == np.int64 else leaf, tree))
 
 
 class Analysis:
