@@ -6,10 +6,10 @@ import numpy as np
 
 from .elimination import Bucket
 
-BATCH = 40_000
+BATCH = 60_000
 """Operations that another batch costs beside its own: it pays to have fewer of them with more nodes."""
 
-LOOP = (60_000, 0.03)
+LOOP = (60_000, 0.06)
 """Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of all."""
 
 
@@ -24,14 +24,14 @@ def in_loops(buckets: list[Bucket]) -> list[Loop]:
     """All buckets, cut into batches, in the loops that cost least."""
     shapes = np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
     price = max(LOOP[0], LOOP[1] * int(np.sum(shapes[:, 0] * _operations(*shapes[:, 1:].T))))
-    ends: list[tuple[float, int, int]] = [(0.0, 0, 0)]
+    best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
     for end in range(1, len(buckets) + 1):
         options = ((begin, *_cheapest(shapes[begin:end])) for begin in range(end))
-        ends.append(min((ends[begin][0] + cost + price, begin, size) for begin, cost, size in options))
+        best.append(min((best[begin][0] + cost + price, begin, size) for begin, cost, size in options))
     loops, end = [], len(buckets)
     while end:
-        _, begin, size = ends[end]
-        loops.append(_loop(buckets[begin:end], size))
+        _, begin, size = best[end]
+        loops.append(Loop(*(_batches(parts, size) for parts in zip(*buckets[begin:end], strict=True))))
         end = begin
     return loops[::-1]
 
@@ -44,12 +44,8 @@ def _operations(pivots: np.ndarray, boundary: np.ndarray) -> np.ndarray:
 def _cheapest(shapes: np.ndarray) -> tuple[float, int]:
     """The cost of one loop over buckets of these shapes, and how many nodes a batch should have."""
     counts, work = shapes[:, 0], int(_operations(*shapes[:, 1:].max(axis=0)))
-    sizes = {-(-int(counts.max()) // parts) for parts in 2 ** np.arange(12)}
+    sizes = {-(-int(counts.max()) // 2**halvings) for halvings in range(12)}
     return min((float(np.sum(-(-counts // size)) * (size * work + BATCH)), size) for size in sizes)
-
-
-def _loop(buckets: list[Bucket], size: int) -> Loop:
-    return Loop(*(_batches(parts, size) for parts in zip(*buckets, strict=True)))
 
 
 def _batches(parts: tuple[np.ndarray, ...], size: int) -> np.ndarray:

@@ -45,7 +45,7 @@ class Segment(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Segments, how many numbers are handed over in matrices and in vectors, how many are solved for, and which of these are the unknowns."""
+    """Segments, how many numbers are handed over in matrices and vectors and how many solved for, and where the unknowns are."""
 
     segments: tuple[Segment, ...]
     matrices: int
@@ -145,8 +145,9 @@ def _handed(loops: list[Loop], size: int) -> tuple[list[np.ndarray], _Sums, _Sum
     """Numbers of all fronts, and where the elements of the matrices and vectors go that they hand over."""
     fronts, heirs = _numbered(loops), _heirs(loops, size)
     members = [np.concatenate(loop, axis=-1) for loop in loops]
-    columns = [np.broadcast_arrays(one[..., None], of, np.arange(of.shape[-1])) for one, of in zip(fronts, members, strict=True)]
-    positions = _Table(*(np.concatenate([part.ravel() for part in column]) for column in zip(*columns, strict=True)), missing=-1)
+    entries = [np.broadcast_arrays(one[..., None], of, np.arange(of.shape[-1])) for one, of in zip(fronts, members, strict=True)]
+    in_front, unknown, position = (np.concatenate([part.ravel() for part in column]) for column in zip(*entries, strict=True))
+    positions = _Table(in_front, unknown, position, missing=-1)
     to = [heirs[one] for one in fronts]
     places = [positions.find(heir[..., None], near) for heir, (_, near) in zip(to, loops, strict=True)]
     width = max(one.shape[-1] for one in members)
