@@ -1,8 +1,8 @@
-r"""A sparse factorisation in numbers: fronts of independent nodes, eliminated round by round.
+r"""A sparse factorisation in numbers: fronts of independent nodes, eliminated batch by batch.
 
-In each round the matrix of what remains is $\begin{pmatrix} D & B \\ C & E \end{pmatrix}$ with $D$ block diagonal, and goes on as
-$E - C D^{-1} B$. All that is done with numbers are gathers, by a plan, and products of stacks of small matrices: gathers rather than
-scatters, which are slow on CPUs.
+A front is a matrix $\begin{pmatrix} D & B \\ C & E \end{pmatrix}$ of pivots and boundary, the sum of nonzeros and of what earlier fronts
+handed over; it hands over $E - C D^{-1} B$. All that is done with numbers are gathers, by a plan, and products of stacks of small
+matrices: gathers rather than scatters, which are slow on CPUs.
 """
 
 from collections.abc import Callable
@@ -15,100 +15,98 @@ from jaxtyping import Array, Float
 
 from .gather import pick, with_zero
 from .inverse import inverses
-from .structure.loops import Segment
-from .structure.plan import Front, Round, Sums
-
-Plan = tuple[Segment, ...]
+from .structure.plan import Batch, Plan, Segment
 
 
 class Eliminated(eqx.Module):
     """What is left of a front: the inverse of $D$, the rows $C$, and $D^{-1} B$."""
 
-    inverse: Float[Array, "*rounds count p p"]
-    below: Float[Array, "*rounds count c p"]
-    right: Float[Array, "*rounds count p c"]
+    inverse: Float[Array, "*batches count p p"]
+    below: Float[Array, "*batches count c p"]
+    right: Float[Array, "*batches count p c"]
 
 
-Factors = list[list[Eliminated]]
-"""Fronts of each segment, with a leading axis where it has several rounds."""
+Factors = list[Eliminated]
+"""Fronts of each segment, with a leading axis where it has several batches."""
 
 
 def factorise(plan: Plan, values: Float[Array, " e"]) -> Factors:
-    """Eliminate round by round."""
-    factors = []
-    for segment in plan:
-        values, done = _through(segment, _eliminate, _resized(values, segment.entries), ())
+    """Eliminate batch by batch."""
+    nonzeros, handed, factors = with_zero(values), jnp.zeros(plan.matrices + 1, values.dtype), []
+    for segment in plan.segments:
+        handed, done = _through(segment, lambda handed, batch, _: _eliminate(nonzeros, handed, batch), handed, None)
         factors.append(done)
     return factors
 
 
-def _eliminate(values: Float[Array, " e"], turn: Round, _: tuple) -> tuple[Float[Array, " e"], list[Eliminated]]:
-    padded = with_zero(values)
-    done = []
-    for front in turn.fronts:
-        D = inverses(jnp.where(front.blank, _identity(front, values.dtype), pick(padded, front.pivot)))
-        done.append(Eliminated(D, pick(padded, front.below), D @ pick(padded, front.right)))
-    return _add_up(turn.entries, padded, [one.below @ one.right for one in done]), done
-
-
-def _identity(front: Front, dtype) -> Array:
-    """What fills nodes up that are smaller than their bucket."""
-    return jnp.asarray(np.eye(front.blank.shape[0])[:, :, None], dtype)
+def _eliminate(nonzeros: Array, handed: Array, batch: Batch) -> tuple[Array, Eliminated]:
+    count, size = batch.unknowns.shape
+    received = _received(handed, batch.matrices, (count, *2 * (size + batch.boundary.shape[1],)))
+    identity = jnp.asarray(np.eye(size)[:, :, None], nonzeros.dtype)
+    pivot = pick(nonzeros, batch.pivot) + jnp.moveaxis(received[:, :size, :size], 0, -1)
+    D = inverses(jnp.where(batch.blank, identity, pivot))
+    C, B = pick(nonzeros, batch.below) + received[:, size:, :size], pick(nonzeros, batch.right) + received[:, :size, size:]
+    right = D @ B
+    return _put(handed, received[:, size:, size:] - C @ right, batch.matrix_at), Eliminated(D, C, right)
 
 
 def solve(plan: Plan, factors: Factors, rhs: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
-    """Through the rounds and back, with the matrix or its transpose."""
-    b, inner = rhs, []
-    for segment, done in zip(plan, factors, strict=True):
-        forward = _transposed_forward if transposed else _forward
-        b, y = _through(segment, forward, _resized(b, segment.unknowns), (done,))
-        inner.append(y)
+    """Through the batches and back, with the matrix or its transpose."""
+    b, handed, inner = with_zero(rhs), jnp.zeros(plan.vectors + 1, rhs.dtype), []
+    forward = _transposed_forward if transposed else _forward
     backward = _transposed_backward if transposed else _backward
-    for segment, done, y in reversed(list(zip(plan, factors, inner, strict=True))):
-        b, _ = _through(segment, backward, _resized(b, segment.unknowns), (done, y), reverse=True)
-    return b[: rhs.size]
+    for segment, done in zip(plan.segments, factors, strict=True):
+        handed, y = _through(segment, lambda handed, batch, done: forward(b, handed, batch, done), handed, done)
+        inner.append(y)
+    x = jnp.zeros(plan.solutions + 1, rhs.dtype)
+    for segment, *given in reversed(list(zip(plan.segments, factors, inner, strict=True))):
+        x, _ = _through(segment, lambda x, batch, given: (backward(x, batch, *given), None), x, given, reverse=True)
+    return pick(x, plan.returns)
 
 
-def _forward(b: Array, turn: Round, given: tuple) -> tuple[Array, list[Array]]:
-    (done,), padded = given, with_zero(b)
-    y = [_times(one.inverse, pick(padded, front.unknowns)) for front, one in zip(turn.fronts, done, strict=True)]
-    return _add_up(turn.vectors, padded, [_times(one.below, part) for one, part in zip(done, y, strict=True)]), y
+def _forward(b: Array, handed: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
+    own, near = _assembled(b, handed, batch)
+    y = _times(done.inverse, own)
+    return _put(handed, near - _times(done.below, y), batch.vector_at), y
 
 
-def _backward(x: Array, turn: Round, given: tuple) -> tuple[Array, None]:
-    (done, y), padded = given, with_zero(x)
-    found = [part - _times(one.right, pick(padded, front.boundary)) for front, one, part in zip(turn.fronts, done, y, strict=True)]
-    return pick(jnp.concatenate([x, *(part.ravel() for part in found)]), turn.returns), None
+def _backward(x: Array, batch: Batch, done: Eliminated, y: Array) -> Array:
+    return _put(x, y - _times(done.right, pick(x, batch.boundary)), batch.solution_at)
 
 
-def _transposed_forward(b: Array, turn: Round, given: tuple) -> tuple[Array, list[Array]]:
-    (done,), padded = given, with_zero(b)
-    y = [pick(padded, front.unknowns) for front in turn.fronts]
-    return _add_up(turn.vectors, padded, [_turned(one.right, part) for one, part in zip(done, y, strict=True)]), y
+def _transposed_forward(b: Array, handed: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
+    own, near = _assembled(b, handed, batch)
+    return _put(handed, near - _turned(done.right, own), batch.vector_at), own
 
 
-def _transposed_backward(x: Array, turn: Round, given: tuple) -> tuple[Array, None]:
-    (done, y), padded = given, with_zero(x)
-    outer = [pick(padded, front.boundary) for front in turn.fronts]
-    found = [_turned(one.inverse, part - _turned(one.below, o)) for one, part, o in zip(done, y, outer, strict=True)]
-    return pick(jnp.concatenate([x, *(part.ravel() for part in found)]), turn.returns), None
+def _transposed_backward(x: Array, batch: Batch, done: Eliminated, y: Array) -> Array:
+    return _put(x, _turned(done.inverse, y - _turned(done.below, pick(x, batch.boundary))), batch.solution_at)
 
 
-def _through(segment: Segment, function: Callable, numbers: Array, given: tuple, reverse: bool = False):
-    """One round, or a loop over those that were stacked."""
+def _through(segment: Segment, function: Callable, numbers: Array, given, reverse: bool = False):
+    """One batch, or a loop over several."""
     if segment.length == 1:
-        return function(numbers, segment.rounds, given)
-    rounds = jax.tree.map(jnp.asarray, segment.rounds)
-    return jax.lax.scan(lambda now, turn: function(now, *turn), numbers, (rounds, given), reverse=reverse)
+        return function(numbers, segment.batch, given)
+    return jax.lax.scan(lambda now, turn: function(now, *turn), numbers, (segment.batch, given), reverse=reverse)
 
 
-def _add_up(sums: Sums, padded: Array, products: list[Array]) -> Array:
-    """The numbers of the next round."""
-    outer = with_zero(jnp.concatenate([part.ravel() for part in products]))
-    total = pick(padded, sums.kept)
-    for layer in sums.layers:
-        total = total - jnp.pad(pick(outer, layer), (0, total.size - layer.size))
+def _assembled(b: Array, handed: Array, batch: Batch) -> tuple[Array, Array]:
+    """Right hand sides of fronts: of their pivots, and of their boundaries."""
+    count, size = batch.unknowns.shape
+    received = _received(handed, batch.vectors, (count, size + batch.boundary.shape[1]))
+    return pick(b, batch.unknowns) + received[:, :size], received[:, size:]
+
+
+def _received(handed: Array, layers: tuple[Array, ...], shape: tuple[int, ...]) -> Array:
+    """The sum of what was handed over to each front."""
+    total = jnp.zeros(shape, handed.dtype)
+    for layer in layers:
+        total = total + jnp.pad(pick(handed, layer), [(0, shape[0] - layer.shape[0]), *((0, 0) for _ in shape[1:])])
     return total
+
+
+def _put(numbers: Array, part: Array, place: Array) -> Array:
+    return jax.lax.dynamic_update_slice(numbers, part.ravel(), (place,))
 
 
 def _times(matrices: Array, vectors: Array) -> Array:
@@ -117,8 +115,3 @@ def _times(matrices: Array, vectors: Array) -> Array:
 
 def _turned(matrices: Array, vectors: Array) -> Array:
     return jnp.einsum("bji,bj->bi", matrices, vectors)
-
-
-def _resized(values: Array, size: int) -> Array:
-    """Cut off what only filled up, or fill up."""
-    return values[:size] if values.size >= size else jnp.pad(values, (0, size - values.size))

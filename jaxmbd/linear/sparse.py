@@ -63,8 +63,8 @@ class Sparse(AbstractLinear):
 
 def _jacobian(analysis: Analysis, fn: Callable, x: Float[Array, " k"]) -> Nonzeros:
     """The nonzeros: one directional derivative a colour."""
-    seeds = (analysis.places.colour == jnp.arange(analysis.colours, dtype=jnp.int32)[:, None]).astype(x.dtype)
-    seeds = jax.lax.optimization_barrier(seeds)  # or the compiler would carry out with them what does not depend on x
+    colour = jax.lax.optimization_barrier(analysis.places.colour)  # or the compiler would carry out what does not depend on x
+    seeds = (colour == jnp.arange(analysis.colours, dtype=jnp.int32)[:, None]).astype(x.dtype)
     return pick(with_zero(jax.vmap(jax.linearize(fn, x)[1])(seeds).ravel()), analysis.places.source)
 
 

@@ -13,9 +13,8 @@ from jaxtyping import Array, Float, PyTree
 from .colouring import colour_columns
 from .elimination import eliminate
 from .layout import Layout
-from .loops import in_loops
 from .pattern import jacobian_pattern
-from .plan import make_plan
+from .plan import Plan, make_plan
 
 
 class Places(NamedTuple):
@@ -33,10 +32,16 @@ class Places(NamedTuple):
 
 
 def _on_device(tree: PyTree) -> PyTree:
-    """Arrays of NumPy as arrays of JAX, made once, so that a program that uses one several times holds it only once."""
-    convert = lambda leaf: jnp.asarray(leaf.astype(np.int32) if leaf.dtype == np.int64 else leaf)
+    """Arrays of NumPy as arrays of JAX, made once, so that a program that uses one several times holds it only once.
+
+    They are put there as they are: `jnp.asarray` would compile a copy for every shape.
+    """
     with jax.ensure_compile_time_eval():
-        return jax.tree.map(convert, tree)
+        return jax.tree.map(lambda leaf: jax.device_put(_narrow(leaf)) if isinstance(leaf, np.ndarray | np.integer) else leaf, tree)
+
+
+def _narrow(places: np.ndarray | np.integer) -> np.ndarray | np.integer:
+    return places.astype(np.int32) if places.dtype == np.int64 else places
 
 
 class Analysis:
@@ -55,7 +60,7 @@ class Analysis:
         self.rows, self.cols = (places.astype(np.int32) for places in full.tocoo().coords)
         source = np.where(full.data == 2, self.colours * size, colour[self.cols] * size + self.rows)
         self.rounds = eliminate(full, layout)
-        self.plan = tuple(segment._replace(rounds=_on_device(segment.rounds)) for segment in in_loops(*make_plan(full, self.rounds)))
+        self.plan: Plan = _on_device(make_plan(full, self.rounds))
         self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, _by_line(self.rows, size), _by_line(self.cols, size)))
 
     @property

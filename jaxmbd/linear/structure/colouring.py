@@ -13,5 +13,5 @@ def colour_columns(pattern: sp.csr_array) -> np.ndarray:
     seen_by = np.full(int(np.diff(conflicts.indptr).max(initial=0)) + 2, -1)
     for j in np.argsort(-np.diff(conflicts.indptr), kind="stable").tolist():
         seen_by[colours[indices[starts[j] : starts[j + 1]]]] = j
-        colours[j] = np.argmax(seen_by[:-1] != j)
+        colours[j] = (seen_by[:-1] != j).argmax()
     return colours
