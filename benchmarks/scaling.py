@@ -1,4 +1,4 @@
-"""Chains, trees, ladders, strings and beams of growing length, sparse beside dense, and beside Exudyn on the same chain where it is installed.
+"""Chains, trees, ladders, strings and beams of growing length: sparse beside dense tangents, and beside Exudyn on the same chain.
 
 Every row is measured in a process of its own, so that its peak of memory is its own too. `SIZES` and `CASES` can be cut down from outside.
 """

@@ -23,7 +23,7 @@ class Loop(NamedTuple):
 def in_loops(buckets: list[Bucket]) -> list[Loop]:
     """All buckets, cut into batches, in the loops that cost least."""
     shapes = np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
-    price = max(LOOP[0], LOOP[1] * int(np.sum(shapes[:, 0] * _operations(*shapes[:, 1:].T))))
+    price = max(LOOP[0], LOOP[1] * int(np.sum(shapes[:, 0] * _operations(shapes))))
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
     for end in range(1, len(buckets) + 1):
         options = ((begin, *_cheapest(shapes[begin:end])) for begin in range(end))
@@ -36,14 +36,15 @@ def in_loops(buckets: list[Bucket]) -> list[Loop]:
     return loops[::-1]
 
 
-def _operations(pivots: np.ndarray, boundary: np.ndarray) -> np.ndarray:
-    """About how many operations it takes to eliminate a node."""
+def _operations(shapes: np.ndarray) -> np.ndarray:
+    """About how many operations it takes to eliminate a node of each bucket."""
+    _, pivots, boundary = shapes.T
     return pivots * (pivots + boundary) ** 2
 
 
 def _cheapest(shapes: np.ndarray) -> tuple[float, int]:
     """The cost of one loop over buckets of these shapes, and how many nodes a batch should have."""
-    counts, work = shapes[:, 0], int(_operations(*shapes[:, 1:].max(axis=0)))
+    counts, work = shapes[:, 0], int(_operations(shapes.max(axis=0, keepdims=True))[0])
     sizes = {-(-int(counts.max()) // 2**halvings) for halvings in range(12)}
     return min((float(np.sum(-(-counts // size)) * (size * work + BATCH)), size) for size in sizes)
 
