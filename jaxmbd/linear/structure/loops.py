@@ -9,6 +9,9 @@ from .elimination import Bucket
 BATCH = 60_000
 """Operations that another batch costs beside its own: it pays to have fewer of them with more nodes."""
 
+MOST = 384
+"""Nodes of a batch beyond which its numbers leave the cache of a processor."""
+
 LOOP = (60_000, 0.06)
 """Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of all."""
 
@@ -45,7 +48,7 @@ def _operations(shapes: np.ndarray) -> np.ndarray:
 def _cheapest(shapes: np.ndarray) -> tuple[float, int]:
     """The cost of one loop over buckets of these shapes, and how many nodes a batch should have."""
     counts, work = shapes[:, 0], int(_operations(shapes.max(axis=0, keepdims=True))[0])
-    sizes = {-(-int(counts.max()) // 2**halvings) for halvings in range(12)}
+    sizes = {min(-(-int(counts.max()) // 2**halvings), MOST) for halvings in range(12)}
     return min((float(np.sum(-(-counts // size)) * (size * work + BATCH)), size) for size in sizes)
 
 
