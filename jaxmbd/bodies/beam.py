@@ -3,7 +3,7 @@ r"""Beams: a curve of frames in space, cut into elements, each of whose nodes is
 A node carries the twelve coordinates of a rigid body and no inertia but masses put on it; elements give it stiffness and inertia.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -57,13 +57,12 @@ class Beam(eqx.Module):
         """
         if order not in ORDERS or elements < 1:
             raise ModelError(f"a beam has elements of order 1, 2 or 3 and at least one, not {elements} of order {order}")
-        frames = [Frame(*map(jnp.asarray, curve(x))) for x in np.linspace(0, 1, elements * order + 1)]
-        _check_curve(concrete(jnp.stack([frame.rows for frame in frames])))
+        rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
+        _check_curve(concrete(rows))
         sections = _sections(section, elements)
         stack = lambda parts: jnp.stack(parts) if any(isinstance(part, jax.Array) for part in parts) else np.stack(parts)
-        rows = jnp.stack([frame.rows for frame in frames])
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
-        return cls(rows, stiffness, inertia, _masses(masses or {}, len(frames)), order)
+        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order)
 
     @property
     def bodies(self) -> list[RigidBody]:
@@ -119,11 +118,11 @@ def _masses(masses: Mapping[int, Any], nodes: int) -> dict[int, RigidBody]:
     return found
 
 
-def _check_curve(rows: Sequence | np.ndarray | None) -> None:
+def _check_curve(rows: np.ndarray | None) -> None:
     """Refuse curves that stand still or whose directors are not orthonormal."""
     if rows is None:
         return
-    points, directors = np.asarray(rows)[:, 0], np.asarray(rows)[:, 1:]
+    points, directors = rows[:, 0], rows[:, 1:]
     if not np.isfinite(rows).all() or np.min(np.linalg.norm(np.diff(points, axis=0), axis=1)) == 0:
         raise ModelError("the curve of a beam must be finite and must not stand still between two nodes")
     if not np.allclose(directors @ np.swapaxes(directors, 1, 2), np.eye(3), atol=1e-6) or np.min(np.linalg.det(directors)) < 0:
