@@ -53,7 +53,7 @@ CASES = {
     "hinges": lambda n: mbd.assemble(*mbd.gallery.chain(n, HINGES, gravity=SIDEWAYS)),
     "balls": lambda n: mbd.assemble(*mbd.gallery.chain(n, (None,), gravity=SIDEWAYS)),
     "tree": lambda n: mbd.assemble(*mbd.gallery.tree(n, gravity=SIDEWAYS)),
-    "ladder": lambda n: mbd.assemble(*mbd.gallery.ladder(max(1, n // 3), gravity=(6.9, 0.0, -6.9))),
+    "ladder": lambda n: mbd.assemble(*mbd.gallery.ladder(max(1, n // 3), gravity=SIDEWAYS)),
     "string": string,
     "beam": beam,
 }

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .gather import pick, with_zero
+from .gather import pick, when_run, with_zero
 from .inverse import inverses
+from .structure.handover import Received
 from .structure.plan import Batch, Plan, Segment
 
 
@@ -41,7 +42,7 @@ def factorise(plan: Plan, values: Float[Array, " e"]) -> Factors:
 
 def _eliminate(nonzeros: Array, handed: Array, batch: Batch) -> tuple[Array, Eliminated]:
     count, size = batch.unknowns.shape
-    received = _received(handed, batch.matrices, (count, *2 * (size + batch.boundary.shape[1],)))
+    received = _received(handed, [_places(one, handed) for one in batch.received], (count, *2 * (size + batch.boundary.shape[1],)))
     identity = jnp.asarray(np.eye(size)[:, :, None], nonzeros.dtype)
     pivot = pick(nonzeros, batch.pivot) + jnp.moveaxis(received[:, :size, :size], 0, -1)
     D = inverses(jnp.where(batch.blank, identity, pivot))
@@ -93,15 +94,21 @@ def _through(segment: Segment, function: Callable, numbers: Array, given, revers
 def _assembled(b: Array, handed: Array, batch: Batch) -> tuple[Array, Array]:
     """Right hand sides of fronts: of their pivots, and of their boundaries."""
     count, size = batch.unknowns.shape
-    received = _received(handed, batch.vectors, (count, size + batch.boundary.shape[1]))
+    received = _received(handed, [one.vector for one in batch.received], (count, size + batch.boundary.shape[1]))
     return pick(b, batch.unknowns) + received[:, :size], received[:, size:]
 
 
-def _received(handed: Array, layers: tuple[Array, ...], shape: tuple[int, ...]) -> Array:
+def _places(one: Received, handed: Array) -> Array:
+    """Places of the elements of matrices; beyond all others is a zero."""
+    return jnp.minimum(when_run(one.row)[..., None] + one.column[..., None, :], handed.size - 1)
+
+
+def _received(handed: Array, places: list[Array], shape: tuple[int, ...]) -> Array:
     """The sum of what was handed over to each front."""
     total = jnp.zeros(shape, handed.dtype)
-    for layer in layers:
-        total = total + jnp.pad(pick(handed, layer), [(0, shape[0] - layer.shape[0]), *((0, 0) for _ in shape[1:])])
+    for several in places:
+        sums = jnp.sum(pick(handed, several), axis=0)
+        total = total + jnp.pad(sums, [(0, shape[0] - sums.shape[0]), *((0, 0) for _ in shape[1:])])
     return total
 
 

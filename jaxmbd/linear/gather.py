@@ -13,6 +13,11 @@ def pick(values: Float[Array, " e"], places: Int[Array, "..."] | Int[np.ndarray,
     return jax.lax.gather(values, index, numbers, (1,), mode=jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
+def when_run(places: Int[Array, "..."]) -> Int[Array, "..."]:
+    """Places from which others are computed while a program runs: the compiler would do it once, slowly, and keep the outcome."""
+    return jax.lax.optimization_barrier(places)
+
+
 def with_zero(values: Float[Array, " e"]) -> Float[Array, " e1"]:
     """The values with a zero behind the last."""
     return jnp.concatenate([values, jnp.zeros(1, values.dtype)])

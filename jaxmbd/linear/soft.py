@@ -16,10 +16,16 @@ from jaxtyping import Array, Float
 SOFTNESS = 0.4
 """The power of the machine precision by which constraints are soft."""
 
+LONG = 5000
+"""Unknowns beyond which softness falls with the square of their number, as the smallest compliance of a long structure does."""
+
+LEAST = 0.6
+"""The power of the machine precision below which softness does not fall."""
+
 ACCURACY = 0.75
 """The power of the machine precision to which a solve is corrected; those who ask for more correct the outcome themselves."""
 
-CORRECTIONS = 12
+CORRECTIONS = 20
 """The most solves with softened factors that correct each other."""
 
 
@@ -31,7 +37,9 @@ def softness(rows: Callable, columns: Callable, is_multiplier: np.ndarray, dtype
     sizes = rows(jnp.asarray(~is_multiplier, dtype))
     moved = ~is_multiplier & (sizes > 0)
     inverse = jnp.where(moved, 1 / jnp.where(moved, sizes, 1), 0)
-    return jnp.where(is_multiplier, -(float(jnp.finfo(dtype).eps) ** SOFTNESS) * sizes * columns(inverse), 0)
+    eps = float(jnp.finfo(dtype).eps)
+    share = max(eps**SOFTNESS * min(1.0, (LONG / is_multiplier.size) ** 2), eps**LEAST)
+    return jnp.where(is_multiplier, -share * sizes * columns(inverse), 0)
 
 
 def corrected(once: Callable, multiply: Callable, b: Float[Array, " k"], sizes: Float[Array, " k"]) -> Float[Array, " k"]:

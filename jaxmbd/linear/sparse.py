@@ -5,14 +5,14 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ..errors import ModelError
 from .base import AbstractLinear, AbstractTangent
 from .fronts import Factors, factorise, solve
-from .gather import pick, with_zero
+from .gather import pick, when_run, with_zero
 from .soft import corrected, softness
-from .structure import Analysis, Layout, analyse
+from .structure import Analysis, Layout, Lines, analyse
 
 Nonzeros = Float[Array, " e"]
 
@@ -56,15 +56,15 @@ class Sparse(AbstractLinear):
         if analysis is None:
             raise ModelError("the tangent of these equations is dense: use Dense() or Auto()")
         values = _jacobian(analysis, lambda y: fn(y, args), x)
-        values = jnp.where(valid, values, jnp.asarray(analysis.diagonal, x.dtype))
+        if valid is not True:
+            values = jnp.where(valid, values, jnp.zeros_like(values).at[analysis.places.diagonal].set(1))
         held = jax.lax.stop_gradient(values)
         return SparseTangent(values, factorise(analysis.plan, _softened(analysis, held) if layout.dependent else held), analysis)
 
 
 def _jacobian(analysis: Analysis, fn: Callable, x: Float[Array, " k"]) -> Nonzeros:
     """The nonzeros: one directional derivative a colour."""
-    colour = jax.lax.optimization_barrier(analysis.places.colour)  # or the compiler would carry out what does not depend on x
-    seeds = (colour == jnp.arange(analysis.colours, dtype=jnp.int32)[:, None]).astype(x.dtype)
+    seeds = (when_run(analysis.places.colour) == jnp.arange(analysis.colours, dtype=jnp.int32)[:, None]).astype(x.dtype)
     return pick(with_zero(jax.vmap(jax.linearize(fn, x)[1])(seeds).ravel()), analysis.places.source)
 
 
@@ -73,9 +73,11 @@ def _multiply(analysis: Analysis, values: Nonzeros, x: Float[Array, " k"]) -> Fl
     return _sums(values * pick(x, analysis.places.cols), analysis.places.by_row)
 
 
-def _sums(values: Nonzeros, lines: Int[Array, "most k"]) -> Float[Array, " k"]:
+def _sums(values: Nonzeros, lines: Lines) -> Float[Array, " k"]:
     """The sums of the nonzeros of all rows, or columns."""
-    return jnp.sum(pick(with_zero(values), lines), axis=0)
+    ordered = values if lines.order is None else pick(values, lines.order)
+    turns = jnp.arange(lines.most, dtype=jnp.int32)[:, None]
+    return jnp.sum(pick(with_zero(ordered), jnp.where(turns < lines.counts, when_run(lines.starts) + turns, values.size)), axis=0)
 
 
 def _softened(analysis: Analysis, values: Nonzeros) -> Nonzeros:
@@ -84,4 +86,4 @@ def _softened(analysis: Analysis, values: Nonzeros) -> Nonzeros:
     rows = lambda w: _multiply(analysis, sizes, w)
     columns = lambda w: _sums(sizes * pick(w, places.rows), places.by_col)
     added = softness(rows, columns, analysis.layout.is_multiplier, values.dtype)
-    return values + jnp.where(analysis.diagonal, pick(added, places.rows), 0)
+    return values.at[places.diagonal].add(added, unique_indices=True)

@@ -1,6 +1,5 @@
 """All that is worked out once about a Jacobian: pattern, colours, order of elimination. Kept for equations of the same structure."""
 
-import functools
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -17,18 +16,34 @@ from .pattern import jacobian_pattern
 from .plan import Plan, make_plan
 
 
+class Lines(NamedTuple):
+    """The nonzeros of all rows, or columns: put in `order` (`None`: as they are), where those of each begin, and how many they are."""
+
+    order: Any
+    starts: Any
+    counts: Any
+    most: int
+
+    @classmethod
+    def of(cls, lines: np.ndarray, size: int, sort: bool) -> "Lines":
+        """From the row or column of each nonzero."""
+        counts = np.bincount(lines, minlength=size)
+        order = np.argsort(lines, kind="stable") if sort else None
+        return cls(order, np.cumsum(counts) - counts, counts, int(counts.max(initial=0)))
+
+
 class Places(NamedTuple):
     """The colour of each column; where among the elements of all directional derivatives, colour after colour and with a zero behind them,
-    each nonzero is found; the row and the column of each nonzero; the first nonzeros of all rows, the second ones, and so on, or their
-    number for none; and the same for columns.
+    each nonzero is found; the row and the column of each nonzero; which ones stand on the diagonal; those of all rows and of all columns.
     """
 
     colour: Any
     source: Any
     rows: Any
     cols: Any
-    by_row: Any
-    by_col: Any
+    diagonal: Any
+    by_row: Lines
+    by_col: Lines
 
 
 def _on_device(tree: PyTree) -> PyTree:
@@ -61,18 +76,15 @@ class Analysis:
         source = np.where(full.data == 2, self.colours * size, colour[self.cols] * size + self.rows)
         self.rounds = eliminate(full, layout)
         self.plan: Plan = _on_device(make_plan(full, self.rounds))
-        self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, _by_line(self.rows, size), _by_line(self.cols, size)))
+        by_row, by_col = Lines.of(self.rows, size, sort=False), Lines.of(self.cols, size, sort=True)
+        diagonal = np.flatnonzero(self.rows == self.cols)
+        self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, diagonal, by_row, by_col))
 
     @property
     def operations(self) -> int:
         """About how many operations a factorisation takes."""
         fronts = [(*bucket.pivots.shape, bucket.boundary.shape[1]) for buckets in self.rounds for bucket in buckets]
         return sum(count * 2 * p * (p + c) ** 2 for count, p, c in fronts)
-
-    @functools.cached_property
-    def diagonal(self) -> np.ndarray:
-        """Which nonzeros stand on the diagonal."""
-        return self.rows == self.cols
 
     @property
     def order(self) -> np.ndarray:
@@ -101,16 +113,6 @@ class Analysis:
             f"{self.size} unknowns, {self.pattern.nnz} nonzeros ({self.pattern.nnz / max(self.size, 1) ** 2:.2%}), {self.colours} colours, "
             f"bandwidth {band}, eliminated in {len(self.rounds)} rounds with fronts of up to {widest}"
         )
-
-
-def _by_line(lines: np.ndarray, size: int) -> np.ndarray:
-    """The places of the first nonzeros of all lines, of the second ones, and so on; the number of nonzeros means none."""
-    order = np.argsort(lines, kind="stable")
-    counts = np.bincount(lines, minlength=size)
-    starts = np.cumsum(counts) - counts
-    table = np.full((int(counts.max(initial=0)), size), lines.size, np.int32)
-    table[np.arange(lines.size) - starts[lines[order]], lines[order]] = order
-    return table
 
 
 _MOST = 64
