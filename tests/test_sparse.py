@@ -117,6 +117,23 @@ def test_sparse_solves_in_batches_and_their_derivatives(tangents):
     np.testing.assert_allclose(sparse, dense, rtol=1e-10)
 
 
+def test_redundant_constraints_of_a_long_structure_are_solved():
+    """Points in a row, their distances held twice: the smallest compliance is far below what constraints of short structures are soft by."""
+    count = 16_000
+
+    def fn(x, loads):
+        points, forces = x[:count], x[count:]
+        pull = lambda force: force - jnp.append(force[1:], 0)
+        twice = jnp.tile(jnp.diff(points, prepend=0), 2)
+        return jnp.concatenate([points + pull(forces[:count]) + pull(forces[count:]) - loads, twice])
+
+    x, loads = jnp.zeros(3 * count), jax.random.normal(jax.random.key(0), (count,))
+    solve = jax.jit(lambda rhs: mbd.Sparse().tangent(fn, x, loads, Layout(1, count, 2 * count, dependent=True)).solve(rhs))
+    found = solve(jnp.pad(loads, (0, 2 * count)))
+    assert jnp.max(jnp.abs(fn(found, loads))) < 1e-12
+    np.testing.assert_allclose(found[count : 2 * count], found[2 * count :], rtol=5e-6)  # equal shares
+
+
 def test_sparse_solves_follow_the_dtype():
     fn, x, args, layout = saddle(60, jnp.float32)
     found = mbd.Sparse().tangent(fn, x, args, layout).solve(x)
