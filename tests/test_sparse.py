@@ -118,7 +118,7 @@ def test_sparse_solves_in_batches_and_their_derivatives(tangents):
 
 
 def test_redundant_constraints_of_a_long_structure_are_solved():
-    """Points in a row, their distances held twice: the smallest compliance is far below what constraints of short structures are soft by."""
+    """Points in a row, their distances held twice: the smallest compliance is below what constraints of short structures are soft by."""
     count = 16_000
 
     def fn(x, loads):
