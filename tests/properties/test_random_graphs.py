@@ -109,12 +109,23 @@ def check(mechanism, placement, floating=False):
     return system
 
 
-@pytest.mark.parametrize("floating", [False, True])
-@settings(max_examples=2, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**31 - 1))
-def test_random_trees(floating, seed):
+def check_tree(floating, seed):
     system = check(*random_tree(seed, floating), floating)
     assert system.closures == 0 and system.rank == system.constraints(0.0, jnp.zeros(system.params.size)).size
+
+
+@pytest.mark.parametrize(("floating", "seed"), [(False, 5), (True, 3)])
+def test_two_random_trees(floating, seed):
+    """One on the ground and one that floats, which have all kinds of joints between them."""
+    check_tree(floating, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("floating", [False, True])
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1))
+def test_random_trees(floating, seed):
+    check_tree(floating, seed)
 
 
 @settings(max_examples=2, deadline=None, derandomize=True)
