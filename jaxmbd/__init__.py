@@ -10,6 +10,7 @@ from .bodies import (
     RigidBody as RigidBody,
     Section as Section,
 )
+from .continuation import EquilibriumPath as EquilibriumPath, equilibrium_path as equilibrium_path
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import simpson
 
 import jaxmbd as mbd
 from jaxmbd.gallery import ALUMINIUM_SECTION
@@ -119,9 +120,46 @@ def test_equilibrium_of_a_linkage_with_a_loop():
     assert jnp.max(jnp.abs(found.q - q0)) > 1e-3
 
 
+def test_a_truss_snaps_through():
+    """Two springs that meet in a flat angle: the load that holds them rises, falls, and turns its sign, as their lengths tell."""
+    stretch = lambda w, xp: xp.sqrt(1 + w**2) - np.sqrt(1.25)
+    system = mbd.System.from_functions(
+        kinetic=lambda t, q, v, p: 0.5 * v @ v, potential=lambda t, q, p: 50.0 * stretch(q[0], jnp) ** 2 + 2.0 * q[0]
+    )
+    path = mbd.equilibrium_path(system, jnp.array([0.5]), steps=30, first=0.25)
+    w = np.asarray(path.q)[:, 0]
+    np.testing.assert_allclose(2.0 * path.factors, -100 * stretch(w, np) * w / np.sqrt(1 + w**2), rtol=0, atol=1e-12)
+    assert path.factors.max() > 1.05 and path.factors.min() < -1.05 and np.ptp(np.diff(w)) < 1e-12
+
+
+def test_an_arch_snaps_through():
+    """Hinged at both ends and loaded in its middle: it passes a limit point symmetrically, and the load does the work that it stores."""
+    radius, half = 10.0, 0.3
+
+    def arc(x):
+        a = half * (2 * x - 1)
+        sine, cosine, zero = jnp.sin(a), jnp.cos(a), jnp.zeros(())
+        rotation = jnp.array([[zero, sine, cosine], [1.0, zero, zero], [zero, cosine, -sine]])
+        return radius * jnp.array([sine, zero, cosine - np.cos(half)]), rotation
+
+    beam = mbd.Beam.curve(arc, mbd.Section.rectangle(0.1, 0.1, 1e9, 1e3), 4, 2)
+    pins = {end: mbd.Joint(mbd.Revolute((0, 1, 0)), "ground", f"arch[{end}]", at=beam.nodes[int(end), 0]) for end in ("0", "-1")}
+    system, q0 = mbd.assemble(mbd.Mechanism({"arch": beam}, pins, [mbd.Force("arch[4]", (0, 0, -4000.0))]))
+    path = mbd.equilibrium_path(system, q0, steps=24, first=0.3)
+    middle, factors = np.asarray(path.q).reshape(25, -1, 4, 3)[:, 4, 0], np.asarray(path.factors)
+    assert 5 < factors.argmax() < 20 and factors[-1] < 0.8 * factors.max()
+    assert np.abs(middle[:, :2]).max() < 1e-12 and np.all(np.diff(middle[:, 2]) < 0)
+    stored = -system.lagrangian(0.0, path.q[-1], jnp.zeros_like(q0), 1.0)
+    np.testing.assert_allclose(simpson(4000.0 * factors, x=-middle[:, 2]), stored, rtol=1e-4)
+
+
 def test_what_cannot_rest_is_told():
     system, q = mbd.assemble(mbd.Mechanism({"ball": mbd.Particle(1.0)}, loads=[mbd.Gravity()]))
     with pytest.raises(mbd.ModelError, match="load step 1 of 1 was not solved"):
         mbd.equilibrium(system, q)
     with pytest.raises(mbd.ModelError, match="positive whole number"):
         mbd.equilibrium(system, q, steps=0)
+    with pytest.raises(mbd.ModelError, match="must not be zero"):
+        mbd.equilibrium_path(system, q, steps=2, first=0.0)
+    with pytest.raises(mbd.ModelError, match="step 1 of 2 along the path"):
+        mbd.equilibrium_path(system, q, steps=2)
