@@ -171,8 +171,7 @@ def _rule(name: str, params: dict, inputs: list[Any], smooth: Callable, active: 
 
 def _gathered(weights: Array, shape: tuple[int, ...]) -> Array:
     """The sum of weights over all results that one number serves."""
-    shared = tuple(axis for axis, size in enumerate(weights.shape) if shape != () and size != shape[axis])
-    return jnp.sum(weights, axis=shared or None, keepdims=True).reshape(shape) if weights.shape != shape else weights
+    return jax.linear_transpose(lambda x: jnp.broadcast_to(x, weights.shape), jax.ShapeDtypeStruct(shape, weights.dtype))(weights)[0]
 
 
 def _divided_difference(smooth: Callable, active: list[Two], output: Two) -> list[Array]:

@@ -11,8 +11,8 @@ the power $-l\,(f, m) \cdot \dot\varepsilon$ instead. With $\varphi = \frac12 |\
 $\frac12 (\omega_1 + \omega_2)$ differs from the angular velocity of that section by
 $\frac{1 - \cos\varphi}{4 \varphi^2}\,\theta \times \dot\theta$, and $\omega_2 - \omega_1$ from $\dot\theta$ by
 $\frac{\varphi - \sin\varphi}{4 \varphi^3}\,\theta \times (\theta \times \dot\theta)$: nothing where $\theta$ keeps its axis, as in a plane,
-and else of second order in $l$. The potential goes to the Lagrangian, the difference to the forces of a system, so that what schemes promise
-for potentials holds up to the work of the difference. Conservative elements do without the difference.
+and else of second order in $l$. The potential goes to the Lagrangian, the difference to the forces of a system, so that what schemes
+promise for potentials holds up to the work of the difference. Conservative elements do without the difference.
 """
 
 import math
@@ -31,7 +31,7 @@ from .rotation import from_cayley_vector
 Ends = Float[Array, "2 4 3"]
 
 SPINS = np.array([[(-1 / 4) ** k / (4 * math.factorial(2 * k + n)) for n in (2, 3)] for k in reversed(range(11))])
-r"""Power series of $(1 - \cos\varphi)/(4 \varphi^2)$ and $(\varphi - \sin\varphi)/(4 \varphi^3)$ in $|\theta|^2 = 4 \varphi^2 < \pi^2$, to rounding."""
+r"""Power series of both factors in $|\theta|^2 = 4 \varphi^2$, with all terms that matter up to half a turn."""
 
 
 class FiniteVolumeGroup(AbstractBeamGroup):
