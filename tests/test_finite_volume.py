@@ -166,7 +166,7 @@ def test_single_precision():
 @pytest.fixture(scope="module")
 def flying():
     """A curved beam that was hit at both ends flies and vibrates."""
-    runs = {"finite volume": (KIND, mbd.EnergyMomentum()), "conservative": (CONSERVATIVE, mbd.ConservativeDirector())}
+    runs = {"finite volume": (KIND, mbd.ConservativeDirector()), "conservative": (CONSERVATIVE, mbd.EnergyMomentum())}
     found = {}
     for name, (kind, scheme) in runs.items():
         system, q = free(mbd.Beam.curve(helix, SECTION, 8, masses={4: 1.0}, kind=kind), PULSE)
@@ -214,7 +214,7 @@ CLAMP = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
 
 
 def cantilever(length, section, elements, loads, **given):
-    beam = mbd.Beam.line((0, 0, 0), (0, 0, length), section, elements, normal=(1, 0, 0), kind=KIND, **given)
+    beam = mbd.Beam.line((0, 0, 0), (0, 0, length), section, elements, normal=(1, 0, 0), **given)
     return mbd.assemble(mbd.Mechanism({"beam": beam}, CLAMP, loads))
 
 
@@ -223,9 +223,10 @@ def tip(q):
 
 
 def test_a_moment_rolls_a_beam_up_into_an_exact_circle():
+    """In a plane conservative elements are the same as others, and faster to compile."""
     section = mbd.Section.rectangle(1e-4, 1e-4, 1e9, 1e3)
     moment = 2 * np.pi * float(section.stiffness[3, 3])
-    found = mbd.equilibrium(*cantilever(1.0, section, 8, [mbd.Torque("beam[-1]", (moment, 0, 0))]), steps=20)
+    found = mbd.equilibrium(*cantilever(1.0, section, 8, [mbd.Torque("beam[-1]", (moment, 0, 0))], kind=CONSERVATIVE), steps=20)
     assert jnp.linalg.norm(tip(found.q)) < 1e-13
 
 
@@ -234,7 +235,7 @@ def test_large_deflection_of_a_cantilever():
 
     def deflection(modulus):
         section = mbd.Section.rectangle(0.1, 0.5, modulus, 7800.0, nu=0.3)
-        system, q = cantilever(2.0, section, 8, [mbd.Force("beam[-1]", (0, 6.25e7, 0))], corrected=True)
+        system, q = cantilever(2.0, section, 8, [mbd.Force("beam[-1]", (0, 6.25e7, 0))], kind=KIND, corrected=True)
         found = mbd.equilibrium(system, q, steps=4, throw=False)
         return tip(found.q)[1], tip(found.q)[2]
 
