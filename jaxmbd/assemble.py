@@ -150,7 +150,8 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) 
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
     model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))
-    powered = any(load.has_power for load in mechanism.loads if not isinstance(load, Gravity))
+    acting = [load for load in mechanism.loads if not isinstance(load, Gravity)]
+    powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
         kinetic=assembly.kinetic,
         potential=assembly.potential,

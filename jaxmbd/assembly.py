@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .beams import BeamGroup
+from .beams import AbstractBeamGroup
 from .bodies import AbstractBody
 from .errors import ModelError
 from .frame import Motion
@@ -57,7 +57,7 @@ class Assembly(eqx.Module):
     gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
-    beams: tuple[BeamGroup, ...]
+    beams: tuple[AbstractBeamGroup, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
@@ -209,6 +209,7 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
     def power(w):
         virtual, gauge_virtual = motion(w)
         on_bodies = total(model.loads, lambda group: group.power(t, bodies, rates, virtual), q)
+        on_bodies = on_bodies + total(model.beams, lambda group: group.power(bodies, virtual), q)
         return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
 
     return jax.grad(power)(jnp.zeros_like(q))

@@ -4,7 +4,9 @@ Rows of frames $r = (\varphi, d_1, d_2, d_3)$ are interpolated between nodes (11
 They count from those of the reference, by the same interpolation, so that curved beams are free of stress too.
 """
 
+import abc
 import functools
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -30,39 +32,49 @@ def shape_functions(order: int, points: int) -> tuple[np.ndarray, np.ndarray, np
     return powers @ coefficients, slopes @ coefficients, 0.5 * weights
 
 
-class BeamGroup(eqx.Module):
-    """Elements of one order, those of each beam (`names`) one after the other, `counts` of them.
+class AbstractBeamGroup(eqx.Module):
+    """Elements of one kind, those of each beam (`names`) one after the other, `counts` of them.
 
-    `reference` are the rows of their nodes free of stress, `stiffness` and `inertia` those of their sections; `nodes[a]` are the bodies
-    that are the node `a` of each element. Where the `stress` is given, forces and moments at the points of integration, the potential is a
-    mixed one, stationary where they are those of the strains: tangents then know the stress before the displacements do.
+    `reference` are the rows of their nodes free of stress, `stiffness` that of their sections; `nodes[a]` are the bodies that are the node
+    `a` of each element. Nodes of `lumped` elements have all of the inertia. Where the `stress` is given, forces and moments at the points
+    of integration, the potential is a mixed one, stationary where they are those of the strains: tangents then know the stress before the
+    displacements do.
     """
 
     reference: Elements | Float[np.ndarray, "elements nodes 4 3"]
     stiffness: Float[Array, "elements 6 6"] | Float[np.ndarray, "elements 6 6"]
-    inertia: Float[Array, "elements 4 4"] | Float[np.ndarray, "elements 4 4"]
     nodes: tuple[Indices, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     counts: Indices = eqx.field(static=True)
-    stress: Float[Array, "elements points 6"] | None = None
+    stress: Float[Array, "elements points 6"] | None = eqx.field(default=None, kw_only=True)
+
+    lumped: ClassVar[bool] = False
 
     @property
     def order(self) -> int:
-        """That of the shape functions."""
+        """That of the shape functions, and the number of points of integration."""
         return len(self.nodes) - 1
 
+    @abc.abstractmethod
     def inertia_form(self, a: Rows, b: Rows) -> Array:
-        r"""$\int \Theta_{cd}\,a_c \cdot b_d\,ds$ between two fields of rows, exact on straight beams."""
-        values, slopes, weights = shape_functions(self.order, self.order + 1)
-        stretch = _stretch(jnp.asarray(self.reference, a.dtype), slopes)
-        fields = [jnp.einsum("ga,eacx->egcx", _constant(values, rows), self._at_nodes(rows)) for rows in (a, b)]
-        products = jnp.einsum("egcx,egdx->egcd", *fields)
-        return jnp.einsum("g,eg,ecd,egcd->", _constant(weights, a), stretch, self.inertia, products)
+        r"""$\int \Theta_{cd}\,a_c \cdot b_d\,ds$ between two fields of rows, zero for lumped elements."""
 
+    @abc.abstractmethod
     def strains(self, rows: Rows) -> Float[Array, "elements points 6"]:
         """Strains at the points of integration."""
-        reference = jnp.asarray(self.reference, rows.dtype)
-        return _strains(self._at_nodes(rows), reference) - _strains(reference, reference)
+
+    @abc.abstractmethod
+    def measures(self, dtype) -> Float[Array, "elements points"]:
+        """The length that each point of integration stands for."""
+
+    @property
+    def has_power(self) -> bool:
+        """Whether there are forces without a potential."""
+        return False
+
+    def power(self, rows: Rows, virtual: Rows) -> Array:
+        """Their virtual power."""
+        return jnp.zeros((), rows.dtype)
 
     def resultants(self, rows: Rows) -> Float[Array, "elements points 6"]:
         """Forces and moments along the directors, at the points of integration."""
@@ -78,13 +90,31 @@ class BeamGroup(eqx.Module):
         relaxed = jnp.linalg.solve(jnp.asarray(self.stiffness)[:, None], self.stress[..., None])[..., 0]
         return jnp.einsum("eg,egi,egi->e", self.measures(rows.dtype), self.stress, strains - 0.5 * relaxed)
 
+    def at_nodes(self, rows: Rows) -> Elements:
+        """The rows of the nodes of all elements."""
+        return jnp.stack([take(rows, places) for places in self.nodes], axis=1)
+
+
+class BeamGroup(AbstractBeamGroup):
+    """Elements of one order with Lagrange polynomials; `inertia` is that of their sections."""
+
+    inertia: Float[Array, "elements 4 4"] | Float[np.ndarray, "elements 4 4"]
+
+    def inertia_form(self, a: Rows, b: Rows) -> Array:
+        """Exact on straight beams."""
+        values, slopes, weights = shape_functions(self.order, self.order + 1)
+        stretch = _stretch(jnp.asarray(self.reference, a.dtype), slopes)
+        fields = [jnp.einsum("ga,eacx->egcx", _constant(values, rows), self.at_nodes(rows)) for rows in (a, b)]
+        products = jnp.einsum("egcx,egdx->egcd", *fields)
+        return jnp.einsum("g,eg,ecd,egcd->", _constant(weights, a), stretch, self.inertia, products)
+
+    def strains(self, rows: Rows) -> Float[Array, "elements points 6"]:
+        reference = jnp.asarray(self.reference, rows.dtype)
+        return _strains(self.at_nodes(rows), reference) - _strains(reference, reference)
+
     def measures(self, dtype) -> Float[Array, "elements points"]:
-        """The length that each point of integration stands for."""
         _, slopes, weights = shape_functions(self.order, self.order)
         return jnp.asarray(weights, dtype) * _stretch(jnp.asarray(self.reference, dtype), slopes)
-
-    def _at_nodes(self, rows: Rows) -> Elements:
-        return jnp.stack([take(rows, places) for places in self.nodes], axis=1)
 
 
 def _strains(nodal: Elements, reference: Elements) -> Float[Array, "elements points 6"]:

@@ -29,8 +29,10 @@ class Spread(eqx.Module):
     @classmethod
     def of(cls, model: Assembly) -> "Spread":
         r"""From the matrices $\Theta$ of the bodies; those without mass have their centre at the origin."""
-        if model.beams:
-            raise ModelError("this scheme moves rigid bodies alone, not beams; use a variational scheme or EnergyMomentum")
+        if not all(group.lumped for group in model.beams):
+            raise ModelError(
+                "this scheme moves rigid bodies alone, not beams unless of finite volumes; use a variational scheme or EnergyMomentum"
+            )
         theta = jnp.asarray(model.inertia)
         mass = theta[:, 0, 0]
         centre = theta[:, 0, 1:] / jnp.where(mass > 0, mass, 1)[:, None]

@@ -54,6 +54,10 @@ class Two:
     def between(self, fraction: float) -> Array:
         return self.start + jnp.asarray(fraction, self.start.dtype) * self.change
 
+    def spread(self, shape: tuple[int, ...]) -> "Two":
+        """One number for each of an operation's results; operations under `vmap` may take one number for several."""
+        return Two(jnp.broadcast_to(self.start, shape), jnp.broadcast_to(self.end, shape))
+
     @property
     def smooth(self) -> bool:
         return jnp.issubdtype(jnp.result_type(self.start), jnp.floating)
@@ -160,9 +164,14 @@ def _rule(name: str, params: dict, inputs: list[Any], smooth: Callable, active: 
     if name in QUADRATIC or numerator_alone or (name == "integer_pow" and params["y"] == 2):
         return lambda weights: jax.vjp(smooth, *(x.mean for x in active))[1](weights)
     if name in ELEMENTWISE:
-        slopes = _divided_difference(smooth, active, outputs[0])
-        return lambda weights: [weights[0] * slope for slope in slopes]
+        slopes = _divided_difference(smooth, [x.spread(outputs[0].start.shape) for x in active], outputs[0])
+        return lambda weights: [_gathered(weights[0] * slope, x.start.shape) for slope, x in zip(slopes, active, strict=True)]
     return lambda weights: _corrected(smooth, active, outputs, weights)
+
+
+def _gathered(weights: Array, shape: tuple[int, ...]) -> Array:
+    """The sum of weights over all results that one number serves."""
+    return jax.linear_transpose(lambda x: jnp.broadcast_to(x, weights.shape), jax.ShapeDtypeStruct(shape, weights.dtype))(weights)[0]
 
 
 def _divided_difference(smooth: Callable, active: list[Two], output: Two) -> list[Array]:

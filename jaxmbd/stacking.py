@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Array
 
 from .assembly import Assembly, Gauge, Gears
-from .beams import BeamGroup
+from .beams import AbstractBeamGroup, BeamGroup
 from .bodies import AbstractBody, Ground, PlanarBody, RigidBody, node_name
 from .bodies.base import concrete
+from .bodies.beam import CONSERVATIVE, GALERKIN
 from .compiling import compiled
 from .errors import ModelError
+from .finite_volume import FiniteVolumeGroup
 from .frame import Frame, identity
 from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, join, stack
 from .joints import AbstractJoint, Free
@@ -198,17 +200,20 @@ def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> t
     return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
 
 
-def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[BeamGroup, ...]:
-    """Elements of all beams, stacked by order."""
-    groups = []
-    for order in dict.fromkeys(beam.order for beam in mechanism.beams.values()):
-        named = {name: beam for name, beam in mechanism.beams.items() if beam.order == order}
+def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGroup, ...]:
+    """Elements of all beams, stacked by kind and order."""
+    groups: list[AbstractBeamGroup] = []
+    for kind, order in dict.fromkeys((beam.kind, beam.order) for beam in mechanism.beams.values()):
+        named = {name: beam for name, beam in mechanism.beams.items() if (beam.kind, beam.order) == (kind, order)}
         first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
         nodes = [[place[node_name(name, i + a)] for name in named for i in first[name].tolist()] for a in range(order + 1)]
         reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
         stiffness, inertia = (join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia"))
-        counts = tuple(beam.elements for beam in named.values())
-        groups.append(BeamGroup(join(reference), stiffness, inertia, tuple(map(tuple, nodes)), tuple(named), counts))
+        places = (tuple(map(tuple, nodes)), tuple(named), tuple(beam.elements for beam in named.values()))
+        if kind == GALERKIN:
+            groups.append(BeamGroup(join(reference), stiffness, *places, inertia))
+        else:
+            groups.append(FiniteVolumeGroup(join(reference), stiffness, *places, kind == CONSERVATIVE))
     return tuple(groups)
 
 

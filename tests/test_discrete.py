@@ -18,6 +18,7 @@ FUNCTIONS = {
     "pieces": lambda x: jnp.where(x[0] > 0.4, x[0] ** 2, jnp.abs(x[1]) - 1) + jnp.maximum(x[1], x[2]),
     "linear algebra": lambda x: x @ jnp.linalg.solve(A + jnp.outer(x, x), x[::-1]),
     "loop": lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c) @ x * c, None), x, None, length=3)[0].sum(),
+    "batch": lambda x: jnp.sum(jax.vmap(lambda y: y / jnp.sqrt(1 + y @ y))(jnp.outer(x, x)) ** 3),
     "call": lambda x: jax.jit(jax.checkpoint(lambda y: jnp.sum(jax.nn.softplus(y) ** 2)))(x),
 }
 START = jnp.array([0.5, 0.8, 1.3])

@@ -19,6 +19,7 @@ ORDER = [
     "loads",
     "groups",
     "beams",
+    "finite_volume",
     "parts",
     "tree",
     "system",

@@ -1,6 +1,7 @@
 r"""Beams: a curve of frames in space, cut into elements, each of whose nodes is a body of its own.
 
-A node carries the twelve coordinates of a rigid body and no inertia but masses put on it; elements give it stiffness and inertia.
+A node carries the twelve coordinates of a rigid body. Elements with Lagrange polynomials give it stiffness and inertia, and it has none of
+its own but masses put on it; in a beam of finite volumes it is a rigid body with the inertia of the chunk of the beam about it.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +17,10 @@ from ..errors import ModelError
 from ..frame import Frame
 from .base import concrete, number
 from .rigid import RigidBody
-from .section import Section
+from .section import Section, with_residual_bending
 
 ORDERS = (1, 2, 3)
+GALERKIN, FINITE_VOLUME, CONSERVATIVE = KINDS = ("galerkin", "finite volume", "conservative finite volume")
 
 
 class Beam(eqx.Module):
@@ -27,8 +29,13 @@ class Beam(eqx.Module):
     Mechanisms know its nodes by the names `"beam[0]"`, `"beam[1]"` and so on, from the end also `"beam[-1]"`, where `"beam"` is the name of
     the beam: joints, loads and springs act on nodes as on any other body. A pose in the placement moves the whole beam.
 
-    Build one with `line` or `curve`. `order` is that of the Lagrange polynomials between the nodes of an element (113), strains are
-    integrated with as many points (reduced integration). `masses` puts numbers (mass points) or rigid bodies on nodes.
+    Build one with `line` or `curve`. `masses` puts numbers (mass points) or rigid bodies on nodes. `kind` is that of the elements:
+
+    - `"galerkin"`: `order` is that of the Lagrange polynomials between the nodes of an element (113), strains are integrated with as many
+      points (reduced integration).
+    - `"finite volume"`: two nodes, of which each keeps the balance of its chunk of the beam (S2, appendix); order 1 alone. With `corrected`
+      the stiffness to shear is that of an element in which the moment varies, so that few elements bend as much as many do.
+    - `"conservative finite volume"`: the same strains, with the forces of their potential.
     """
 
     nodes: Float[Array, "nodes 4 3"] | Float[np.ndarray, "nodes 4 3"]
@@ -36,20 +43,39 @@ class Beam(eqx.Module):
     inertia: Float[Array, "elements 4 4"] | Float[np.ndarray, "elements 4 4"]
     masses: dict[int, RigidBody]
     order: int = eqx.field(static=True)
+    kind: str = eqx.field(static=True, default=GALERKIN)
 
     @classmethod
     def line(
-        cls, start: Any, end: Any, section: Any, elements: int, order: int = 1, normal: Any = None, masses: Mapping[int, Any] | None = None
+        cls,
+        start: Any,
+        end: Any,
+        section: Any,
+        elements: int,
+        order: int = 1,
+        normal: Any = None,
+        masses: Mapping[int, Any] | None = None,
+        kind: str = GALERKIN,
+        corrected: bool = False,
     ) -> "Beam":
         r"""A straight beam from one point to another; $d_1$ is as near to `normal` as it can be (default: any direction)."""
         start, end = jnp.asarray(number(start)), jnp.asarray(number(end))
         if start.shape != (3,) or end.shape != (3,):
             raise ModelError(f"a beam goes from a point (3,) to a point (3,), not from {start.shape} to {end.shape}")
         rotation = _triad(end - start, normal)
-        return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses)
+        return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses, kind, corrected)
 
     @classmethod
-    def curve(cls, curve: Callable, section: Any, elements: int, order: int = 1, masses: Mapping[int, Any] | None = None) -> "Beam":
+    def curve(
+        cls,
+        curve: Callable,
+        section: Any,
+        elements: int,
+        order: int = 1,
+        masses: Mapping[int, Any] | None = None,
+        kind: str = GALERKIN,
+        corrected: bool = False,
+    ) -> "Beam":
         r"""A beam along `curve(x) -> (position, rotation)` for $x$ from 0 to 1; the columns of the rotation are the directors.
 
         $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each
@@ -57,22 +83,54 @@ class Beam(eqx.Module):
         """
         if order not in ORDERS or elements < 1:
             raise ModelError(f"a beam has elements of order 1, 2 or 3 and at least one, not {elements} of order {order}")
+        if kind not in KINDS or (kind != GALERKIN and order != 1):
+            raise ModelError(f"the kind of a beam is one of {', '.join(KINDS)}, the latter two of order 1, not {kind!r} of order {order}")
+        if corrected and kind == GALERKIN:
+            raise ModelError(f"corrected is for beams of kind {FINITE_VOLUME!r}; those of kind {GALERKIN!r} gain nothing from it")
         rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
         _check_curve(concrete(rows))
         sections = _sections(section, elements)
         stack = lambda parts: jnp.stack(parts) if any(isinstance(part, jax.Array) for part in parts) else np.stack(parts)
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
-        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order)
+        if corrected:
+            stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
+        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order, kind)
 
     @property
     def bodies(self) -> list[RigidBody]:
-        """The bodies of all nodes, most of them without mass."""
-        return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in range(self.nodes.shape[0])]
+        """The bodies of all nodes; most of them without mass, but for finite volumes."""
+        places = range(self.nodes.shape[0])
+        if self.kind == GALERKIN:
+            return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in places]
+        found = _chunks(self.nodes, self.inertia)
+        chunks = found if concrete(found) is None else np.asarray(found)
+        put_on = {i: body.inertia_matrix for i, body in self.masses.items()}
+        return [RigidBody.from_inertia_matrix(chunks[i] + put_on.get(i, 0.0)) for i in places]
 
     @property
     def elements(self) -> int:
         """Number of elements."""
         return self.stiffness.shape[0]
+
+
+def _chunks(nodes: Any, inertia: Any) -> Float[Array, "nodes 4 4"]:
+    r"""$\Theta$ of the chunks about all nodes in their axes: straight pieces from node to mid-span, exactly integrated.
+
+    On the way from the node a section moves by $u a$ with $u$ from 0 to 1; $\int_0^1 (X + u a)(X + u a)^T du$ follows from its moments.
+    """
+    inertia = jnp.asarray(inertia)
+    rows = jnp.asarray(nodes, inertia.dtype)
+    halves = 0.5 * jnp.diff(rows[:, 0], axis=0)
+    lengths = jnp.sqrt(jnp.sum(halves**2, axis=1))
+
+    def piece(rows, halves):
+        arms = jnp.pad(jnp.einsum("nix,nx->ni", rows[:, 1:], halves), ((0, 0), (1, 0)))
+        mixed = 0.5 * jnp.einsum("na,nb->nab", inertia[:, 0], arms)
+        square = jnp.einsum("n,na,nb->nab", inertia[:, 0, 0] / 3, arms, arms)
+        return lengths[:, None, None] * (inertia + mixed + jnp.swapaxes(mixed, 1, 2) + square)
+
+    empty = jnp.zeros((rows.shape[0], 4, 4), rows.dtype)
+    return empty.at[:-1].add(piece(rows[:-1], halves)).at[1:].add(piece(rows[1:], -halves))
 
 
 def node_name(beam: str, index: int) -> str:

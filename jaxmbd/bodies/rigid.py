@@ -90,6 +90,12 @@ class RigidBody(AbstractBody):
         return cls(mass, xp.trace(euler) * np.eye(3) - euler, com)
 
     @classmethod
+    def from_inertia_matrix(cls, theta) -> "RigidBody":
+        r"""From $\Theta$ (4, 4), the mass with its first and second moments about the origin."""
+        mass, com = theta[0, 0], theta[0, 1:] / theta[0, 0]
+        return cls.from_euler_tensor(mass, theta[1:, 1:] - mass * com[:, None] * com, com)
+
+    @classmethod
     def box(cls, mass, size: Any) -> "RigidBody":
         """A homogeneous box with edges along the body axes."""
         return cls._principal(mass, [edge**2 / 12 for edge in size])

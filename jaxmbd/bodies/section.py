@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from .base import concrete, moments, number
@@ -74,6 +75,21 @@ class Section(eqx.Module):
         G = E / (2 * (1 + nu))
         stiffness = [shear * G * area, shear * G * area, E * area, E * bending[0], E * bending[1], G * torsion]
         return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
+
+
+def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) -> Float[Array, "elements 6 6"]:
+    r"""The stiffness of two-node elements that bend also by the moment that their own force has on the way along them.
+
+    Force and moment at mid-span are $(f, m)$, at a distance $s$ from it the moment is $m - s\,d_3 \times f$. With $S = C^{-1}$ the energy
+    of the element, $\frac12 \int \sigma \cdot S \sigma\,ds$, is then that of a compliance for $f$ increased by
+    $\frac{l^2}{12} \hat d_3^T S_{mm} \hat d_3$: of a section with principal stiffness $1/GA^* = 1/GA + l^2/(12\,EI)$.
+    """
+    stiffness = jnp.asarray(stiffness)
+    compliance = jnp.linalg.inv(stiffness)
+    arm = jnp.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], stiffness.dtype)
+    bending = jnp.einsum("e,ki,ekl,lj->eij", lengths.astype(stiffness.dtype) ** 2 / 12, arm, compliance[:, 3:, 3:], arm)
+    corrected = jnp.linalg.inv(compliance.at[:, :3, :3].add(bending))
+    return 0.5 * (corrected + jnp.swapaxes(corrected, 1, 2))
 
 
 def _torsion_of_rectangle(width: Any, height: Any) -> Any:

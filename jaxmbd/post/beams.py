@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..assembly import as_assembly
-from ..beams import BeamGroup
+from ..beams import AbstractBeamGroup
 from ..groups import Rows
 from ..system import System
 from ..trajectory import Trajectory
@@ -39,7 +39,7 @@ def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, Along
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
 
-    def density(group: BeamGroup, rows: Rows) -> Array:
+    def density(group: AbstractBeamGroup, rows: Rows) -> Array:
         return 0.5 * jnp.sum(group.strains(rows) * group.resultants(rows), axis=-1)
 
     return _along(system, trajectory, density)
@@ -57,7 +57,7 @@ def _along(system: System, trajectory: Trajectory, read: Callable) -> dict[str, 
     return found
 
 
-def _distances(group: BeamGroup, dtype) -> Float[Array, "elements points"]:
+def _distances(group: AbstractBeamGroup, dtype) -> Float[Array, "elements points"]:
     """Distances of the points of integration from the start of their beam; elements are taken as evenly parametrised."""
     lengths = jnp.sum(group.measures(dtype), axis=1)
     begin = jnp.cumsum(lengths) - lengths
