@@ -50,6 +50,7 @@ ORDER = [
     "mechanism",
     "gallery",
     "post",
+    "viz",
     "cli",
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "__init__.py" and "examples" not in path.parts)
