@@ -66,7 +66,7 @@ INK, PALE, GREY, BLUE, ORANGE, GREEN = "#1f2933", "#c5ced8", "#66727f", "#1273b8
 plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
 figure = plt.figure(figsize=(15, 10), layout="constrained")
 panels = figure.subfigures(2, 2).ravel()
-headings = ("1  A moment rolls a beam up", "2  A force bends a beam far", "3  Error of the tip", "4  Slowest vibrations of a cantilever")
+headings = ("1  A moment rolls a beam up", "2  A force bends a beam far", "3  Error of the tip", "4  Slowest vibrations")
 for panel, heading in zip(panels, headings, strict=True):
     panel.suptitle(heading, x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
 first, second, third = (panel.subplots() for panel in panels[:3])
