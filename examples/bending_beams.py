@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
+from jaxmbd import viz
 from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
@@ -26,11 +27,12 @@ def cantilever(length, section, elements, order, loads=()):
 def roll_up(slenderness):
     section = mbd.Section.rectangle(1 / slenderness, 1 / slenderness, 1e9, 1e3)
     moment = 2 * np.pi * float(section.stiffness[3, 3])
-    return mbd.equilibrium(*cantilever(1.0, section, 8, 2, [mbd.Torque("beam[-1]", (moment, 0, 0))]), steps=20)
+    rolling, q0 = cantilever(1.0, section, 8, 2, [mbd.Torque("beam[-1]", (moment, 0, 0))])
+    return rolling, mbd.equilibrium(rolling, q0, steps=20)
 
 
-rolled = {slenderness: roll_up(slenderness) for slenderness in (10.0, 1e4)}
-tips = {slenderness: np.linalg.norm(found.q.reshape(-1, 4, 3)[-1, 0]) for slenderness, found in rolled.items()}
+(_, stout), (rolling, rolled) = roll_up(10.0), roll_up(1e4)
+tip = lambda found: np.asarray(found.q).reshape(-1, 4, 3)[-1, 0]
 
 # %% Large deflection under a force at the tip: shortening 0.150971, deflection 0.710568
 section = mbd.Section.rectangle(0.1, 0.5, 2.07e11, 7800.0)
@@ -39,21 +41,20 @@ counts, orders = ((4, 8), (1, 2)) if options().reduced else ((2, 4, 8, 16), (1, 
 bent = {}
 for order in orders:
     for elements in counts:
-        found = mbd.equilibrium(*cantilever(2.0, section, elements, order, [mbd.Force("beam[-1]", (0, 6.25e7, 0))]), steps=5)
-        tip = np.asarray(found.q).reshape(-1, 4, 3)[-1, 0]
-        bent[order, elements] = found, np.array([2.0 - tip[2], tip[1]])
-finest, figures = bent[orders[-1], counts[-1]]
+        bending, q0 = cantilever(2.0, section, elements, order, [mbd.Force("beam[-1]", (0, 6.25e7, 0))])
+        finest = mbd.equilibrium(bending, q0, steps=5)
+        bent[order, elements] = np.array([2.0 - tip(finest)[2], tip(finest)[1]])
+figures = bent[orders[-1], counts[-1]]
 
 # %% Vibration of a slender cantilever
 slender = mbd.Section.rectangle(0.02, 0.01, 7e10, 2700.0)
 system, q0 = cantilever(1.0, slender, 8, 3)
-modes = mbd.modes(system, q0, count=8)
-shapes = np.asarray(modes.shapes).reshape(8, -1, 4, 3)[:, :, 0]
+modes = mbd.modes(system, q0, count=6)
 speed = np.sqrt(slender.stiffness[3, 3] / slender.mass)
 table = {
-    "roll-up: distance of the tip from the clamp, slenderness 10": tips[10.0],
-    "roll-up: the same, slenderness 10,000": tips[1e4],
-    "roll-up: Newton iterations a step, at most": f"{int(rolled[10.0].newton_steps.max())}, {int(rolled[1e4].newton_steps.max())}",
+    "roll-up: distance of the tip from the clamp, slenderness 10": np.linalg.norm(tip(stout)),
+    "roll-up: the same, slenderness 10,000": np.linalg.norm(tip(rolled)),
+    "roll-up: Newton iterations a step, at most": f"{int(stout.newton_steps.max())}, {int(rolled.newton_steps.max())}",
     "deflection: tip shortening (published 0.150971)": f"{figures[0]:.6f}",
     "deflection: tip deflection (published 0.710568)": f"{figures[1]:.6f}",
     "vibration: first frequency": f"{float(modes.frequencies[0]):.4f} Hz",
@@ -63,45 +64,33 @@ table = {
 # %% The picture
 INK, PALE, GREY, BLUE, ORANGE, GREEN = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74"
 plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure, ((first, second), (third, fourth)) = plt.subplots(2, 2, figsize=(15, 10), layout="constrained")
-headings = ("1  A moment rolls a beam up", "2  A force bends a beam far", "3  Error of the tip", "4  Slowest vibrations of a cantilever")
-for axes, heading in zip((first, second, third, fourth), headings, strict=True):
-    axes.set_title(heading, loc="left", weight="bold", fontsize=14, color=INK)
+figure = plt.figure(figsize=(15, 10), layout="constrained")
+panels = figure.subfigures(2, 2).ravel()
+headings = ("1  A moment rolls a beam up", "2  A force bends a beam far", "3  Error of the tip", "4  Slowest vibrations")
+for panel, heading in zip(panels, headings, strict=True):
+    panel.suptitle(heading, x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
+first, second, third = (panel.subplots() for panel in panels[:3])
 
-
-def curve(q):
-    """The line of a beam, drawn through its nodes."""
-    return np.asarray(q).reshape(-1, 4, 3)[:, 0, 2], np.asarray(q).reshape(-1, 4, 3)[:, 0, 1]
-
-
-shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.9, 21))
-for row, shade in zip(rolled[1e4].path, shades, strict=True):
-    first.plot(*curve(row), "-", color=shade, lw=2.2)
-first.plot(*curve(rolled[1e4].q), "o", color=INK, ms=4)
-first.set(aspect="equal", xticks=[], yticks=[])
+share = {"colour": np.linspace(0, 1, 21), "bar": {"label": "part of the moment", "shrink": 0.7}}
+viz.snapshots(rolling, rolled.path, rows=21, axes=first, plane=(2, 1), cmap="viridis", width=2.2, **share)
 first.text(0.98, 0.02, "slenderness 10,000, 20 load steps", transform=first.transAxes, ha="right", color=GREY)
-for row, shade in zip(finest.path, plt.get_cmap("viridis")(np.linspace(0.1, 0.9, 6)), strict=True):
-    second.plot(*curve(row), "-", color=shade, lw=3)
-second.set(aspect="equal", xlabel="along the beam", ylabel="across")
+first.axis("off")
+viz.snapshots(bending, finest.path, axes=second, plane=(2, 1), colour="bending moment", bar={"shrink": 0.7})
+second.set(xlabel="along the beam", ylabel="across")
 for order, colour in zip(orders, (ORANGE, BLUE, GREEN), strict=False):
-    errors = [np.abs(bent[order, elements][1] - PUBLISHED).max() for elements in counts]
+    errors = [np.abs(bent[order, elements] - PUBLISHED).max() for elements in counts]
     third.loglog(counts, errors, "o-", color=colour, lw=1.6, label=f"order {order}")
 third.axhline(5e-7, color=PALE, lw=1.5, zorder=0)
 third.annotate("digits of the published figures", (counts[0], 5e-7), xytext=(0, 4), textcoords="offset points", color=GREY, fontsize=9)
 third.set(xlabel="elements", ylabel="largest error of both figures", xticks=counts, xticklabels=counts)
 third.minorticks_off()
 third.legend()
-along = np.linspace(0, 1, shapes.shape[1])
-for place, (shape, frequency) in enumerate(zip(shapes[:6], np.asarray(modes.frequencies), strict=False)):
-    axis = np.abs(shape).max(axis=0).argmax()
-    deflection = shape[:, axis] / np.abs(shape[:, axis]).max() * np.sign(shape[-1, axis])
-    fourth.plot(along, 0.4 * deflection - place, color=(BLUE, ORANGE, GREEN)[axis], lw=2.2)
-    fourth.axhline(-place, color=PALE, lw=1, zorder=0)
-    fourth.text(1.02, -place, f"{frequency:.1f} Hz", va="center", color=INK)
-fourth.text(0.0, 0.5, "across the thick side", color=BLUE)
-fourth.text(0.35, 0.5, "across the thin side", color=ORANGE)
-fourth.set_ylim(-5.6, 0.9)
-fourth.axis("off")
+across = np.abs(modes.shapes.reshape(6, -1, 4, 3)[:, :, 0, :2]).max(axis=1).argmax(axis=1)
+for i, axes in enumerate(panels[3].subplots(3, 2).flat):
+    mode = mbd.Modes(modes.squares[i : i + 1], modes.shapes[i : i + 1])
+    viz.modes(system, q0, mode, axes=axes, plane=(2, int(across[i])), colour=(BLUE, ORANGE)[across[i]])
+panels[3].text(0.57, 0.975, "across the thick side", color=BLUE, va="top")
+panels[3].text(0.79, 0.975, "across the thin side", color=ORANGE, va="top")
 
 # %% Table and picture
 present("bending_beams", table, figure)

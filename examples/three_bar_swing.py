@@ -9,10 +9,9 @@ oscillates.
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.collections import LineCollection
 
 import jaxmbd as mbd
-from jaxmbd import post
+from jaxmbd import post, viz
 from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
@@ -48,26 +47,15 @@ plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.rig
 figure = plt.figure(figsize=(16, 9), layout="constrained")
 left, plots = figure.subfigures(1, 2, width_ratios=(1.35, 1))
 
-rows = np.asarray(jax.vmap(system.params.frames)(motion.q))
-names = list(system.params.bodies)
-nodes = [names.index(f"beam[{i}]") for i in range(21)]
 stress = np.linalg.norm(resultants.values[..., :3], axis=-1) + 100 * np.linalg.norm(resultants.values[..., 3:], axis=-1)
-colours = plt.Normalize(0, 4000)
-grid = left.subplots(4, 3, sharex=True, sharey=True)
+grid = left.subplots(4, 3)
 left.suptitle("Forces along the beam, with moments times 100", x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
-for axes, row in zip(grid.flat, np.linspace(0, steps, 12).astype(int), strict=True):
-    beam = rows[row, nodes, 0, 1:]
-    for hook, end in zip(((0.0, 0.36), (1.08, 0.36)), (beam[0], beam[-1]), strict=True):
-        axes.plot(*np.transpose([hook, end]), color=GREY, lw=2.5, solid_capstyle="round")
-        axes.plot(*hook, "^", color=INK, ms=7)
-    lines = LineCollection(np.stack([beam[:-1], beam[1:]], axis=1), cmap="turbo", norm=colours, lw=4, capstyle="round")
-    lines.set_array(stress[row])
-    axes.add_collection(lines)
-    axes.plot(*beam[10], "o", color=INK, ms=6)
+rows = np.linspace(0, steps, 12).astype(int)
+scale = {"location": "bottom", "shrink": 0.5, "aspect": 50}
+viz.snapshots(system, motion, rows, colour=stress, axes=grid, plane=(1, 2), limits=(0, 4000), bar=scale)
+for axes, row in zip(grid.flat, rows, strict=True):
     axes.set_title(f"t = {t[row]:.2f}", loc="left", color=GREY, fontsize=10)
-    axes.set(aspect="equal", xlim=(-0.05, 1.15), ylim=(-0.2, 0.62))
     axes.axis("off")
-left.colorbar(plt.cm.ScalarMappable(colours, "turbo"), ax=grid, shrink=0.5, location="bottom", aspect=50)
 
 top, middle, bottom = plots.subplots(3, 1, sharex=True)
 for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):

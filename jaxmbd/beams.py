@@ -25,11 +25,15 @@ r"""The symbol $\epsilon_{ijk}$."""
 def shape_functions(order: int, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lagrange polynomials between equally spaced nodes at Gauss points of $[0, 1]$: their values, slopes, and the weights."""
     x, weights = np.polynomial.legendre.leggauss(points)
-    x = 0.5 * (x + 1)
+    return *lagrange(order, 0.5 * (x + 1)), 0.5 * weights
+
+
+def lagrange(order: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lagrange polynomials between equally spaced nodes of $[0, 1]$: their values and slopes at some places."""
     coefficients = np.linalg.inv(np.vander(np.linspace(0, 1, order + 1), increasing=True))
     powers = np.vander(x, order + 1, increasing=True)
     slopes = np.arange(order + 1) * np.pad(powers[:, :-1], ((0, 0), (1, 0)))
-    return powers @ coefficients, slopes @ coefficients, 0.5 * weights
+    return powers @ coefficients, slopes @ coefficients
 
 
 class AbstractBeamGroup(eqx.Module):

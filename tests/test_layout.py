@@ -53,6 +53,7 @@ ORDER = [
     "mechanism",
     "gallery",
     "post",
+    "viz",
     "cli",
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "__init__.py" and "examples" not in path.parts)

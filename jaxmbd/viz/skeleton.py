@@ -1,0 +1,146 @@
+"""What is drawn of a mechanism, as points in space: curves of beams, lines of other bodies, joints."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..assembly import Assembly
+from ..beams import lagrange
+from ..compiling import compiled
+from ..groups import JointGroup
+from ..joints import Fixed, Free
+from ..post.beams import AlongBeam, along_beams, distances
+
+SAMPLES = 8
+"""Lines in which an element is drawn."""
+
+Points = Float[np.ndarray, "rows points 3"]
+
+
+class Curve(NamedTuple):
+    """The line of a beam: its points, and their distances along the reference curve; `nodes` are those of its nodes."""
+
+    points: Points
+    s: Float[np.ndarray, " points"]
+    nodes: Float[np.ndarray, " nodes"]
+
+
+class Skeleton(NamedTuple):
+    """Curves of beams and points of other bodies, by name, and joints.
+
+    A body reaches to its joints, and to the centre of its mass if it has less than two; it is one point if these coincide. `weights` are
+    masses on nodes of beams, `hinges` joints on the ground that move and `clamps` those that do not, `pins` joints between bodies that
+    move. Joints whose two points part, as those of guides and rods do, are `bridges`, each a pair of points.
+    """
+
+    curves: dict[str, Curve]
+    bodies: dict[str, Points]
+    weights: Points
+    hinges: Points
+    clamps: Points
+    pins: Points
+    bridges: list[Points]
+
+    @property
+    def points(self) -> Points:
+        """All points together."""
+        curves = [curve.points for curve in self.curves.values()]
+        return np.concatenate([*curves, *self.bodies.values(), self.weights, self.hinges, self.clamps, self.pins, *self.bridges], axis=1)
+
+
+class _Place(NamedTuple):
+    """A joint between two bodies, given by index, and its points on both."""
+
+    a: int
+    b: int
+    moves: bool
+    on_a: Float[np.ndarray, "rows 3"]
+    on_b: Float[np.ndarray, "rows 3"]
+
+
+def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
+    """The lines and points of a mechanism in some positions; they are linear in coordinates."""
+    frames, origins = jax.tree.map(np.asarray, _positions(model, q))
+    places = list(_places(model, origins))
+    centres = _centres(model, frames)
+    on_beams = {i for group in model.beams for nodes in group.nodes for i in nodes}
+    at_rest = set(range(sum(count for kind, count in model.kinds if kind.size), len(model.bodies)))
+    size = np.ptp(centres.reshape(-1, 3), axis=0).max()
+    parted = [np.abs(place.on_a - place.on_b).max() > 1e-6 * size for place in places]
+
+    def picked(wanted: Callable[[_Place, bool], bool]) -> Points:
+        """Points of joints that meet, on the ground if they are on it."""
+        meeting = [place for place, apart in zip(places, parted, strict=True) if not apart]
+        points = [place.on_b for place in meeting if wanted(place, bool({place.a, place.b} & at_rest))]
+        return np.stack(points, axis=1) if points else np.zeros((frames.shape[0], 0, 3))
+
+    return Skeleton(
+        curves=dict(_curves(model, frames)),
+        bodies={name: _reach(i, places, centres[:, i], 1e-6 * size) for i, name in enumerate(model.bodies) if i not in on_beams | at_rest},
+        weights=centres[:, sorted(i for i in on_beams if model.inertia[i, 0, 0] > 0)],
+        hinges=picked(lambda place, grounded: grounded and place.moves),
+        clamps=picked(lambda place, grounded: grounded and not place.moves),
+        pins=picked(lambda place, grounded: not grounded and place.moves),
+        bridges=[np.stack([place.on_a, place.on_b], axis=1) for place, apart in zip(places, parted, strict=True) if apart],
+    )
+
+
+@compiled
+def read_along(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
+    """A function of elements and frames along all beams."""
+    return along_beams(model, q, read)
+
+
+@compiled
+def _positions(model: Assembly, q: Float[Array, "rows n"]) -> tuple[Array, list[tuple[Array, Array]]]:
+    """The frames of all bodies, and the two points of all joints, group by group."""
+    frames = jax.vmap(model.frames)(q)
+    ends = lambda rows, group: tuple(frame.origin for frame in group.frames(rows))
+    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in _joints(model)]
+
+
+def _joints(model: Assembly) -> list[JointGroup]:
+    return [group for group in model.joints if not isinstance(group.kind, Free)]
+
+
+def _places(model: Assembly, origins: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[_Place]:
+    for group, (on_a, on_b) in zip(_joints(model), origins, strict=True):
+        for i in range(group.count):
+            yield _Place(group.a[i], group.b[i], not isinstance(group.kind, Fixed), on_a[:, i], on_b[:, i])
+
+
+def _centres(model: Assembly, frames: Float[np.ndarray, "rows bodies 4 3"]) -> Points:
+    """Centres of mass of all bodies; the origins of those without mass."""
+    inertia = np.asarray(model.inertia)
+    mass = inertia[:, 0, 0]
+    local = inertia[:, 0, 1:] / np.where(mass > 0, mass, 1)[:, None]
+    return frames[:, :, 0] + np.einsum("bi,rbix->rbx", local, frames[:, :, 1:])
+
+
+def _reach(body: int, places: list[_Place], centre: Float[np.ndarray, "rows 3"], small: float) -> Points:
+    """Where a body reaches to."""
+    ends = [on for place in places for on, index in ((place.on_a, place.a), (place.on_b, place.b)) if index == body]
+    points = np.stack(ends if len(ends) > 1 else [*ends, centre], axis=1)
+    return points[:, :1] if np.ptp(points, axis=1).max() <= small else points
+
+
+def _curves(model: Assembly, frames: Float[np.ndarray, "rows bodies 4 3"]) -> Iterator[tuple[str, Curve]]:
+    """The lines of all beams, by the shape functions of their elements."""
+    x = np.linspace(0, 1, SAMPLES + 1)
+    for group in model.beams:
+        nodal = np.stack([frames[:, list(nodes), 0] for nodes in group.nodes], axis=2)
+        points = np.einsum("ga,reax->regx", lagrange(group.order, x)[0], nodal)
+        cuts = np.cumsum(group.counts)[:-1]
+        s, nodes = (np.asarray(distances(group, at, frames.dtype)) for at in (x, np.linspace(0, 1, group.order + 1)))
+        parts = (np.split(points, cuts, axis=1), np.split(s, cuts), np.split(nodes, cuts))
+        for name, line, along, at in zip(group.names, *parts, strict=True):
+            joined = np.concatenate([line[:, :1, 0], line[:, :, 1:].reshape(line.shape[0], -1, 3)], axis=1)
+            yield name, Curve(joined, _joined(along), _joined(at))
+
+
+def _joined(parts: Float[np.ndarray, "elements points"]) -> Float[np.ndarray, " all"]:
+    """Numbers along elements one after the other; where two elements meet, once."""
+    return np.concatenate([parts[0, :1], parts[:, 1:].ravel()])
