@@ -5,13 +5,16 @@ They count from those of the reference, by the same interpolation, so that curve
 """
 
 import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .groups import Indices, Rows, take
+from .groups import Indices, Rows, join, take
 
 Elements = Float[Array, "elements nodes 4 3"]
 
@@ -50,6 +53,18 @@ class BeamGroup(eqx.Module):
     def order(self) -> int:
         """That of the shape functions."""
         return len(self.nodes) - 1
+
+    def only(self, names: Sequence[str]) -> "BeamGroup":
+        """The elements of some of the beams."""
+        mine = [name in names for name in self.names]
+        chosen = np.flatnonzero(np.repeat(mine, self.counts))
+        nodes = tuple(tuple(np.asarray(places)[chosen].tolist()) for places in self.nodes)
+        named, counts = tuple(itertools.compress(self.names, mine)), tuple(itertools.compress(self.counts, mine))
+        return BeamGroup(self.reference[chosen], self.stiffness[chosen], self.inertia[chosen], nodes, named, counts)
+
+    def along(self, values: Any) -> Any:
+        """What the nodes of the elements of one beam have, `(elements, nodes, ...)`, node by node along the beam."""
+        return join([values[:, :-1].reshape(-1, *values.shape[2:]), values[-1:, -1]])
 
     def inertia_form(self, a: Rows, b: Rows) -> Array:
         r"""$\int \Theta_{cd}\,a_c \cdot b_d\,ds$ between two fields of rows, exact on straight beams."""

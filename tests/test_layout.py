@@ -40,6 +40,8 @@ ORDER = [
     "start",
     "statics",
     "vibration",
+    "floating",
+    "ritz",
     "sparsity",
     "simulate",
     "placement",
