@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from . import floating
 from .assembly import Assembly, as_assembly
@@ -61,7 +61,7 @@ class Reduced(eqx.Module):
             found |= {name: values[..., i, :] for i, name in enumerate(group.names)}
         return found
 
-    def deformed(self, amplitudes: Mapping[str, ArrayLike], y: Float[Array, " n"] | None = None) -> Float[Array, " n"]:
+    def deformed(self, amplitudes: Mapping[str, VectorLike], y: Float[Array, " n"] | None = None) -> Float[Array, " n"]:
         """The position `y` (default: `q0`) with these amplitudes of some beams. Its derivative (`jax.jvp`) leads to velocities."""
         y = self.q0 if y is None else y
         given = self.amplitudes(y) | {name: jnp.asarray(value, y.dtype) for name, value in amplitudes.items()}
@@ -118,7 +118,7 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
     )
 
 
-def ritz(system: System, q0: VectorLike, forms: Mapping[str, ArrayLike]) -> Reduced:
+def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Reduced:
     r"""The system with beams that deform by given forms alone (S2, section 3.4.2), each in a frame that floats with it.
 
     **Arguments**
@@ -163,7 +163,7 @@ class _Made(NamedTuple):
     components: tuple[tuple[int, int], ...]
 
 
-def _reduce(model: Assembly, name: str, shapes: ArrayLike) -> _Made:
+def _reduce(model: Assembly, name: str, shapes: VectorLike) -> _Made:
     """One beam with its forms."""
     group = next(group for group in model.beams if name in group.names).only([name])
     places = tuple(group.along(np.transpose(group.nodes)).tolist())
@@ -212,7 +212,7 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
     return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components)
 
 
-def _forms(name: str, shapes: ArrayLike, reference: NodeRows) -> Forms:
+def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:
     """Forms as rows of nodes; those that no beam can have, or that its frame has already, are refused."""
     forms, count = jnp.asarray(number(shapes)).astype(reference.dtype), reference.shape[0]
     if forms.shape[1:] not in ((12 * count,), (count, 4, 3)):
@@ -223,7 +223,7 @@ def _forms(name: str, shapes: ArrayLike, reference: NodeRows) -> Forms:
     forms = forms.reshape(-1, count, 4, 3)
     stretched = jnp.einsum("kaix,ajx->kaij", forms[:, :, 1:], reference[:, 1:])
     off, size = (known(jnp.max(jnp.abs(x), initial=0)) for x in (stretched + jnp.swapaxes(stretched, 2, 3), forms))
-    if off is not None and size is not None and not off <= np.sqrt(jnp.finfo(forms.dtype).eps) * size:
+    if off is not None and size is not None and not off <= max(NOISE, np.sqrt(jnp.finfo(forms.dtype).eps)) * size:
         raise ModelError(f"the forms of {name!r} stretch or shear its directors (or lie along other axes than those the beam was made in)")
     rank = known(_independent(forms, reference))
     if rank is not None and rank < 6 + forms.shape[0]:
