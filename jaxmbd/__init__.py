@@ -52,6 +52,7 @@ from .newton import Newton as Newton, Solution as Solution
 from .parts import Gear as Gear, Joint as Joint
 from .rates import joint_velocities as joint_velocities
 from .report import describe as describe
+from .ritz import Reduced as Reduced, ritz as ritz
 from .schemes import (
     AbstractScheme as AbstractScheme,
     AbstractVariational as AbstractVariational,

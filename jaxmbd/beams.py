@@ -5,15 +5,19 @@ They count from those of the reference, by the same interpolation, so that curve
 """
 
 import abc
+import dataclasses
 import functools
-from typing import ClassVar
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .groups import Indices, Rows, take
+from .groups import Indices, Rows, join, take
 
 Elements = Float[Array, "elements nodes 4 3"]
 
@@ -58,6 +62,20 @@ class AbstractBeamGroup(eqx.Module):
     def order(self) -> int:
         """That of the shape functions, and the number of points of integration."""
         return len(self.nodes) - 1
+
+    def only(self, names: Sequence[str]) -> Self:
+        """The elements of some of the beams."""
+        mine = [name in names for name in self.names]
+        chosen = np.flatnonzero(np.repeat(mine, self.counts))
+        arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        arrays = {name: value[chosen] for name, value in arrays.items() if isinstance(value, jax.Array | np.ndarray)}
+        nodes = tuple(tuple(np.asarray(places)[chosen].tolist()) for places in self.nodes)
+        named, counts = tuple(itertools.compress(self.names, mine)), tuple(itertools.compress(self.counts, mine))
+        return dataclasses.replace(self, **arrays, nodes=nodes, names=named, counts=counts)
+
+    def along(self, values: Any) -> Any:
+        """What the nodes of the elements of one beam have, `(elements, nodes, ...)`, node by node along the beam."""
+        return join([values[:, :-1].reshape(-1, *values.shape[2:]), values[-1:, -1]])
 
     @abc.abstractmethod
     def inertia_form(self, a: Rows, b: Rows) -> Array:

@@ -43,6 +43,8 @@ ORDER = [
     "statics",
     "continuation",
     "vibration",
+    "floating",
+    "ritz",
     "sparsity",
     "simulate",
     "placement",

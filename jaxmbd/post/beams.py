@@ -1,6 +1,7 @@
 """What a motion means for beams: strains, forces and moments, strain energy along them; by name."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,11 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..assembly import Assembly, as_assembly
-from ..beams import AbstractBeamGroup
-from ..groups import Rows
+from ..floating import RitzModel
+from ..groups import Indices
 from ..system import System
 from ..trajectory import Trajectory
 from .along import along_trajectory
+
+Strains = Float[Array, "elements points 6"]
+Sections = Float[Array, "elements 6 6"]
 
 
 class AlongBeam(eqx.Module):
@@ -25,43 +29,81 @@ class AlongBeam(eqx.Module):
 
 @along_trajectory
 def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
-    """Shear along the first and second director, stretch, bending about both, torsion: six values at every point."""
-    return along_beams(as_assembly(system), trajectory.q, lambda group, rows: group.strains(rows))
+    """Shear along the first and second director, stretch, bending about both, torsion: six values at every point.
+
+    Those of beams reduced with `ritz` are of the first order in the amplitudes, as their energy is.
+    """
+    return along_beams(_model(system), trajectory.q, lambda stiffness, strains: strains)
 
 
 @along_trajectory
 def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear forces, axial force, bending moments and torque, along the directors: six values at every point."""
-    return along_beams(as_assembly(system), trajectory.q, lambda group, rows: group.resultants(rows))
+    return along_beams(_model(system), trajectory.q, resultants)
 
 
 @along_trajectory
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
-    return along_beams(as_assembly(system), trajectory.q, energy_density)
+    return along_beams(_model(system), trajectory.q, energy_density)
 
 
-def energy_density(group: AbstractBeamGroup, rows: Rows) -> Float[Array, "elements points"]:
+def resultants(stiffness: Sections, strains: Strains) -> Strains:
+    """Forces and moments along the directors."""
+    return jnp.einsum("eij,egj->egi", stiffness, strains)
+
+
+def energy_density(stiffness: Sections, strains: Strains) -> Float[Array, "elements points"]:
     """Strain energy of a unit of length at the points of integration."""
-    return 0.5 * jnp.sum(group.strains(rows) * group.resultants(rows), axis=-1)
+    return 0.5 * jnp.sum(strains * resultants(stiffness, strains), axis=-1)
 
 
-def along_beams(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
-    """A function of elements and frames in some positions, by the names of beams."""
+def along_beams(model: Assembly | RitzModel, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
+    """A function of the stiffness and the strains of elements in some positions, by the names of beams."""
     found = {}
-    for group in model.beams:
-        values = jax.vmap(lambda q, group=group: read(group, model.frames(q)))(q)
-        cuts = np.cumsum(group.counts)[:-1]
-        points = np.polynomial.legendre.leggauss(group.order)[0]
-        places = jnp.split(distances(group, 0.5 * (points + 1), values.dtype), cuts)
-        for name, s, part in zip(group.names, places, jnp.split(values, cuts, axis=1), strict=True):
-            found[name] = AlongBeam(s.ravel(), part.reshape(part.shape[0], -1, *part.shape[3:]))
+    for part in _elements(model, q.dtype):
+        values = jax.vmap(lambda q, part=part: read(part.stiffness, part.strains(q)))(q)
+        cuts = np.cumsum(part.counts)[:-1]
+        points = np.polynomial.legendre.leggauss(part.measures.shape[1])[0]
+        places = jnp.split(distances(part.measures, part.counts, 0.5 * (points + 1)), cuts)
+        for name, s, along in zip(part.names, places, jnp.split(values, cuts, axis=1), strict=True):
+            found[name] = AlongBeam(s.ravel(), along.reshape(along.shape[0], -1, *along.shape[3:]))
     return found
 
 
-def distances(group: AbstractBeamGroup, fractions: np.ndarray, dtype) -> Float[Array, "elements points"]:
-    """Distances of points from the start of their beam, at these fractions of elements, which are taken as evenly parametrised."""
-    lengths = jnp.sum(group.measures(dtype), axis=1)
+def distances(measures: Float[Array, "elements points"], counts: Indices, fractions: np.ndarray) -> Float[Array, "elements places"]:
+    """Distances of places from the start of their beam, at these fractions of elements, which are taken as evenly parametrised."""
+    lengths = jnp.sum(measures, axis=1)
     begin = jnp.cumsum(lengths) - lengths
-    first = np.repeat(np.cumsum([0, *group.counts[:-1]]), group.counts)
-    return (begin - begin[first])[:, None] + lengths[:, None] * jnp.asarray(fractions, dtype)
+    first = np.repeat(np.cumsum([0, *counts[:-1]]), counts)
+    return (begin - begin[first])[:, None] + lengths[:, None] * jnp.asarray(fractions, lengths.dtype)
+
+
+class _Elements(NamedTuple):
+    """Elements of beams one after the other, `counts` of each, and how their strains follow from coordinates."""
+
+    names: tuple[str, ...]
+    counts: Indices
+    measures: Float[Array, "elements points"]
+    stiffness: Sections
+    strains: Callable
+
+
+def _elements(model: Assembly | RitzModel, dtype) -> list[_Elements]:
+    """The elements of all beams, whether they are reduced or not."""
+    reduced = isinstance(model, RitzModel)
+    rest = model.rest if reduced else model
+    frames = lambda q: rest.frames(model.coordinates(q) if reduced else q)
+    found = []
+    for group in rest.beams:
+        of_group = lambda q, group=group: group.strains(frames(q))
+        found.append(_Elements(group.names, group.counts, group.measures(dtype), jnp.asarray(group.stiffness), of_group))
+    for index, beams in enumerate(model.beams if reduced else ()):
+        lengths, sections = (part.reshape(-1, *part.shape[2:]) for part in (beams.lengths, beams.sections))
+        of_beams = lambda q, index=index, beams=beams: beams.strains_at(model.parts(q)[1][index])
+        found.append(_Elements(beams.names, (beams.lengths.shape[1],) * beams.count, lengths, sections, of_beams))
+    return found
+
+
+def _model(system: System) -> Assembly | RitzModel:
+    return system.params if isinstance(system.params, RitzModel) else as_assembly(system)

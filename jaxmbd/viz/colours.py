@@ -10,10 +10,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, is_color_like
 
 from ..assembly import Assembly
-from ..beams import BeamGroup
 from ..errors import ModelError
-from ..groups import Rows
-from ..post.beams import AlongBeam, energy_density
+from ..post.beams import AlongBeam, Sections, Strains, energy_density, resultants
 from .skeleton import Curve, read_along
 
 PARTS = {
@@ -52,8 +50,8 @@ def shades_of(
 def _read(model: Assembly, q: Float[Array, "rows n"], name: str) -> dict[str, AlongBeam]:
     """A quantity along all beams."""
 
-    def component(group: BeamGroup, rows: Rows) -> Array:
-        values = group.resultants(rows)[..., np.array(PARTS[name])]
+    def component(stiffness: Sections, strains: Strains) -> Array:
+        values = resultants(stiffness, strains)[..., np.array(PARTS[name])]
         return values[..., 0] if len(PARTS[name]) == 1 else jnp.linalg.norm(values, axis=-1)
 
     return read_along(model, q, energy_density if name == ENERGY else component)

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from ..assembly import Assembly
 from ..beams import lagrange
 from ..compiling import compiled
-from ..groups import JointGroup
-from ..joints import Fixed, Free
+from ..floating import proper_joints
+from ..joints import Fixed
 from ..post.beams import AlongBeam, along_beams, distances
 
 SAMPLES = 8
@@ -67,6 +67,7 @@ def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
     places = list(_places(model, origins))
     centres = _centres(model, frames)
     on_beams = {i for group in model.beams for nodes in group.nodes for i in nodes}
+    chunks = {i for group in model.beams if group.lumped for nodes in group.nodes for i in nodes}
     at_rest = set(range(sum(count for kind, count in model.kinds if kind.size), len(model.bodies)))
     size = np.ptp(centres.reshape(-1, 3), axis=0).max()
     parted = [np.abs(place.on_a - place.on_b).max() > 1e-6 * size for place in places]
@@ -80,7 +81,7 @@ def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
     return Skeleton(
         curves=dict(_curves(model, frames)),
         bodies={name: _reach(i, places, centres[:, i], 1e-6 * size) for i, name in enumerate(model.bodies) if i not in on_beams | at_rest},
-        weights=centres[:, sorted(i for i in on_beams if model.inertia[i, 0, 0] > 0)],
+        weights=centres[:, sorted(i for i in on_beams - chunks if model.inertia[i, 0, 0] > 0)],
         hinges=picked(lambda place, grounded: grounded and place.moves),
         clamps=picked(lambda place, grounded: grounded and not place.moves),
         pins=picked(lambda place, grounded: not grounded and place.moves),
@@ -90,7 +91,7 @@ def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
 
 @compiled
 def read_along(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
-    """A function of elements and frames along all beams."""
+    """A function of the stiffness and the strains of elements along all beams."""
     return along_beams(model, q, read)
 
 
@@ -99,15 +100,11 @@ def _positions(model: Assembly, q: Float[Array, "rows n"]) -> tuple[Array, list[
     """The frames of all bodies, and the two points of all joints, group by group."""
     frames = jax.vmap(model.frames)(q)
     ends = lambda rows, group: tuple(frame.origin for frame in group.frames(rows))
-    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in _joints(model)]
-
-
-def _joints(model: Assembly) -> list[JointGroup]:
-    return [group for group in model.joints if not isinstance(group.kind, Free)]
+    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in proper_joints(model)]
 
 
 def _places(model: Assembly, origins: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[_Place]:
-    for group, (on_a, on_b) in zip(_joints(model), origins, strict=True):
+    for group, (on_a, on_b) in zip(proper_joints(model), origins, strict=True):
         for i in range(group.count):
             yield _Place(group.a[i], group.b[i], not isinstance(group.kind, Fixed), on_a[:, i], on_b[:, i])
 
@@ -134,7 +131,7 @@ def _curves(model: Assembly, frames: Float[np.ndarray, "rows bodies 4 3"]) -> It
         nodal = np.stack([frames[:, list(nodes), 0] for nodes in group.nodes], axis=2)
         points = np.einsum("ga,reax->regx", lagrange(group.order, x)[0], nodal)
         cuts = np.cumsum(group.counts)[:-1]
-        s, nodes = (np.asarray(distances(group, at, frames.dtype)) for at in (x, np.linspace(0, 1, group.order + 1)))
+        s, nodes = (np.asarray(distances(group.measures(frames.dtype), group.counts, at)) for at in (x, np.linspace(0, 1, group.order + 1)))
         parts = (np.split(points, cuts, axis=1), np.split(s, cuts), np.split(nodes, cuts))
         for name, line, along, at in zip(group.names, *parts, strict=True):
             joined = np.concatenate([line[:, :1, 0], line[:, :, 1:].reshape(line.shape[0], -1, 3)], axis=1)
