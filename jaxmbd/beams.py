@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -63,7 +63,7 @@ class AbstractBeamGroup(eqx.Module):
         """That of the shape functions, and the number of points of integration."""
         return len(self.nodes) - 1
 
-    def only(self, names: Sequence[str]) -> Self:
+    def only(self, names: Sequence[str]) -> "AbstractBeamGroup":
         """The elements of some of the beams."""
         mine = [name in names for name in self.names]
         chosen = np.flatnonzero(np.repeat(mine, self.counts))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from . import floating
 from .assembly import Assembly, as_assembly
-from .beams import BeamGroup
+from .beams import AbstractBeamGroup
 from .bodies.base import number
 from .calculus import momentum
 from .checks import as_coordinates, known
@@ -184,7 +184,7 @@ def _components(forms: Forms) -> tuple[tuple[int, int], ...]:
 
 @compiled
 def _matrices(
-    model: Assembly, group: BeamGroup, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
+    model: Assembly, group: AbstractBeamGroup, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
 ) -> tuple[Array, ...]:
     """Basis, inertia, strains, lengths and sections, as derivatives of what the nodes have."""
     origin = jnp.zeros_like(reference[..., :1]).at[:, 0].set(1)

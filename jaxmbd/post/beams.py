@@ -91,17 +91,21 @@ class _Elements(NamedTuple):
 
 def _elements(model: Assembly | RitzModel, dtype) -> list[_Elements]:
     """The elements of all beams, whether they are reduced or not."""
-    reduced = isinstance(model, RitzModel)
-    rest = model.rest if reduced else model
-    frames = lambda q: rest.frames(model.coordinates(q) if reduced else q)
+    if isinstance(model, Assembly):
+        return _full(model, lambda q: q, dtype)
+    found = _full(model.rest, model.coordinates, dtype)
+    for index, group in enumerate(model.beams):
+        lengths, sections = (part.reshape(-1, *part.shape[2:]) for part in (group.lengths, group.sections))
+        read = lambda q, index=index, group=group: group.strains_at(model.parts(q)[1][index])
+        found.append(_Elements(group.names, (group.lengths.shape[1],) * group.count, lengths, sections, read))
+    return found
+
+
+def _full(model: Assembly, coordinates: Callable, dtype) -> list[_Elements]:
     found = []
-    for group in rest.beams:
-        of_group = lambda q, group=group: group.strains(frames(q))
-        found.append(_Elements(group.names, group.counts, group.measures(dtype), jnp.asarray(group.stiffness), of_group))
-    for index, beams in enumerate(model.beams if reduced else ()):
-        lengths, sections = (part.reshape(-1, *part.shape[2:]) for part in (beams.lengths, beams.sections))
-        of_beams = lambda q, index=index, beams=beams: beams.strains_at(model.parts(q)[1][index])
-        found.append(_Elements(beams.names, (beams.lengths.shape[1],) * beams.count, lengths, sections, of_beams))
+    for group in model.beams:
+        read = lambda q, group=group: group.strains(model.frames(coordinates(q)))
+        found.append(_Elements(group.names, group.counts, group.measures(dtype), jnp.asarray(group.stiffness), read))
     return found
 
 
