@@ -141,19 +141,17 @@ def cantilever():
     return system, q0, mbd.modes(*alone(line(2, 2), CLAMP))
 
 
-def test_vibration_comes_closer_with_every_form(cantilever):
-    """The load acts all at once: the full beam beside one, two and three forms that it excites, with others to make up four."""
+def test_vibration_comes_closer_with_more_forms(cantilever):
+    """The load acts all at once: the full beam beside one and three forms that it excites."""
     system, q0, found = cantilever
-    excited = np.abs(found.shapes[:, -12]) > 1e-3
-    chosen, idle = np.flatnonzero(excited), np.flatnonzero(~excited)
-    run = lambda system, q0: mbd.simulate(system, q0, dt=2e-3, steps=150, throw=False)
+    excited = np.flatnonzero(np.abs(found.shapes[:, -12]) > 1e-3)
+    run = lambda system, q0: mbd.simulate(system, q0, dt=2e-3, steps=150)
     tip = lambda q: np.asarray(q)[:, -12]
     expected, errors = tip(run(system, q0).q), []
-    for count in (1, 2, 3):
-        rows = np.concatenate([chosen[:count], idle[: 4 - count]])
-        reduced = mbd.ritz(system, q0, {"beam": found.shapes[rows]})
+    for count in (1, 3):
+        reduced = mbd.ritz(system, q0, {"beam": found.shapes[excited[:count]]})
         errors.append(np.abs(tip(reduced.coordinates(run(reduced.system, reduced.q0).q)) - expected).max() / np.ptp(expected))
-    assert errors[0] < 0.05 and errors[1] < 0.4 * errors[0] and errors[2] < 0.4 * errors[1]
+    assert errors[0] < 0.03 and errors[1] < 2e-4
 
 
 def test_a_static_form_has_the_static_answer(cantilever):
