@@ -68,7 +68,7 @@ for axes, plane, across in zip(views, ((0, 1), (0, 2)), ("second axis", "third a
     bar = axes is views[1] and {"ax": views, "shrink": 0.6, "pad": 0.01}
     viz.snapshots(system, motion, rows, colour="bending moment", axes=axes, plane=plane, bar=bar)
     axes.plot(*ends[rows, 0][:, list(plane)].T, "o", color=INK, ms=4, zorder=5)
-    axes.set(ylabel=across, ylim=centre[0, plane[1]] + np.array([-6.3, 6.3]))
+    axes.set(ylabel=across, ylim=centre[0, plane[1]] + np.array([-6.3, 6.3]), anchor="W")
     for row in rows[6::3]:
         axes.annotate(f"{t[row]:g}", ends[row, 0][list(plane)], xytext=(5, -10), textcoords="offset points", color=GREY, fontsize=9)
 views[1].set(xlabel="first axis")
