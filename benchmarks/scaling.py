@@ -23,7 +23,7 @@ SIZES = (4, 16, 64, 256, 1024, 4096)
 DENSE_UP_TO = 64
 STEPS, REPEATS, DT = 50, 3, 0.01
 HINGES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-SIDEWAYS = (6.9, 6.9, 0.0)
+SIDEWAYS, IN_PLANE = (6.9, 6.9, 0.0), (9.81, 0.0, 0.0)
 
 
 def string(particles: int):
@@ -53,7 +53,7 @@ CASES = {
     "hinges": lambda n: mbd.assemble(*mbd.gallery.chain(n, HINGES, gravity=SIDEWAYS)),
     "balls": lambda n: mbd.assemble(*mbd.gallery.chain(n, (None,), gravity=SIDEWAYS)),
     "tree": lambda n: mbd.assemble(*mbd.gallery.tree(n, gravity=SIDEWAYS)),
-    "ladder": lambda n: mbd.assemble(*mbd.gallery.ladder(max(1, n // 3), gravity=SIDEWAYS)),
+    "ladder": lambda n: mbd.assemble(*mbd.gallery.ladder(max(1, n // 3), gravity=IN_PLANE)),
     "string": string,
     "beam": beam,
 }

@@ -12,7 +12,7 @@ BATCH = 60_000
 MOST = 384
 """Nodes of a batch beyond which its numbers leave the cache of a processor."""
 
-LOOP = (100_000, 0.1)
+LOOP = (100_000, 0.2)
 """Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of all."""
 
 
