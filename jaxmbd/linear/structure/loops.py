@@ -12,8 +12,10 @@ BATCH = 60_000
 MOST = 384
 """Nodes of a batch beyond which its numbers leave the cache of a processor."""
 
-LOOP = (100_000, 0.2)
-"""Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of all."""
+LOOP = (100_000, 0.1, 7_000_000)
+"""Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of so many in all. The part
+grows with the root of all operations, so that programs of large systems do not take much longer to compile than those of small ones.
+"""
 
 
 class Loop(NamedTuple):
@@ -26,7 +28,8 @@ class Loop(NamedTuple):
 def in_loops(buckets: list[Bucket]) -> list[Loop]:
     """All buckets, cut into batches, in the loops that cost least."""
     shapes = np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
-    price = max(LOOP[0], LOOP[1] * int(np.sum(shapes[:, 0] * _operations(shapes))))
+    total = int(np.sum(shapes[:, 0] * _operations(shapes)))
+    price = max(LOOP[0], LOOP[1] * total * (total / LOOP[2]) ** 0.5)
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
     for end in range(1, len(buckets) + 1):
         options = ((begin, *_cheapest(shapes[begin:end])) for begin in range(end))
