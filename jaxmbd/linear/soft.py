@@ -25,7 +25,7 @@ LEAST = 0.6
 ACCURACY = 0.75
 """The power of the machine precision to which a solve is corrected; those who ask for more correct the outcome themselves."""
 
-CORRECTIONS = 20
+CORRECTIONS = 10
 """The most solves with softened factors that correct each other."""
 
 
