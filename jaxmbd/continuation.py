@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .checks import as_coordinates, known
+from .checks import known
 from .compiling import compiled
 from .errors import ModelError, Result
 from .linear import Dense
-from .loading import proportional, residual
+from .loading import prepared, proportional, residual, solved
 from .newton import Newton
-from .start import with_rank_if_cheap
 from .system import Scalar, System, Vector, VectorLike
 
 
@@ -36,24 +35,11 @@ def equilibrium_path(
     first step; how far the coordinates move in it, $|q - q_0|$, is the length of all others. Tangents are full matrices. There is no
     derivative: take `equilibrium` from a point of the path for that.
     """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ModelError(f"steps must be a positive whole number, not {steps!r}")
     if known(jnp.asarray(first)) == 0:
         raise ModelError("the first factor must not be zero: it tells how far each step goes, and in which direction of the loads")
-    if system.controlled:
-        raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
-    q = as_coordinates(system, q, "q")
-    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
-    system = with_rank_if_cheap(system, q, t)
-    found = _follow(*jax.lax.stop_gradient((system, q, t, jnp.asarray(first, q.dtype))), steps, newton)
-    codes = known(found.results)
-    if throw and codes is not None and codes.any():
-        failed = int((codes != Result.SUCCESS).argmax())
-        raise ModelError(
-            f"step {failed + 1} of {steps} along the path was not solved ({Result(int(codes[failed])).name}): take a smaller first factor, "
-            "or hold what is free to move"
-        )
-    return found
+    system, q, t = jax.lax.stop_gradient(prepared(system, q, t, steps))
+    found = _follow(system, q, t, jax.lax.stop_gradient(jnp.asarray(first, q.dtype)), steps, newton)
+    return solved(found, throw, "step along the path", "take a smaller first factor, or hold what is free to move")
 
 
 @compiled

@@ -6,18 +6,22 @@ sought, at which redundant constraints are combined away.
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from .assembly import Assembly
 from .calculus import constraint_forces, constraint_jacobian, equations_of_motion
+from .checks import as_coordinates, known
+from .errors import ModelError, Result
 from .kinetics import Instant
 from .linear import Auto, Dense, Layout
 from .newton import Newton
 from .splitting import Split, chart_size, constraint_count, fulfilled, is_large, pull_to_chart, rank, saddle_layout, split
-from .system import Scalar, System, Vector
+from .start import with_rank_if_cheap
+from .system import Scalar, System, Vector, VectorLike
 
 Unknowns = Float[Array, " k"]
 
@@ -165,6 +169,28 @@ class WithMultipliers(AbstractLoading):
 
     def _layout(self, near: Near) -> Layout:
         return saddle_layout(self.system, near.q, near.at)
+
+
+def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[System, Vector, Array]:
+    """All inputs in one dtype, with the rank; what cannot be right is refused."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ModelError(f"steps must be a positive whole number, not {steps!r}")
+    if system.controlled:
+        raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
+    q = as_coordinates(system, q, "q")
+    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
+    return with_rank_if_cheap(system, q, t), q, t
+
+
+def solved(found: Any, throw: bool, what: str, advice: str) -> Any:
+    """What was found, unless a step in its `results` was not solved: an error, inside `jit` too."""
+    codes = known(found.results)
+    if throw and codes is None:
+        return eqx.error_if(found, jnp.any(found.results != Result.SUCCESS), f"a {what} was not solved; throw=False shows which")
+    if throw and codes is not None and codes.any():
+        failed = int((codes != Result.SUCCESS).argmax())
+        raise ModelError(f"{what} {failed + 1} of {codes.size} was not solved ({Result(int(codes[failed])).name}): {advice}")
+    return found
 
 
 def proportional(system: System, t: Scalar, q: Vector) -> AbstractLoading:

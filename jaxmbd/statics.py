@@ -8,12 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from .checks import as_coordinates, known
 from .compiling import compiled
-from .errors import ModelError, Result
-from .loading import OnChart, WithMultipliers, proportional, residual
+from .errors import Result
+from .loading import OnChart, WithMultipliers, prepared, proportional, residual, solved
 from .newton import Newton
-from .start import with_rank_if_cheap
 from .system import Scalar, System, Vector, VectorLike
 
 
@@ -46,24 +44,9 @@ def equilibrium(
 
     The derivative by all parameters follows from the equations at the last position, whatever led there.
     """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ModelError(f"steps must be a positive whole number, not {steps!r}")
-    if system.controlled:
-        raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
-    q = as_coordinates(system, q, "q")
-    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
-    system = with_rank_if_cheap(system, q, t)
-    found = _solve(system, q, t, steps, newton)
-    codes = known(found.results)
-    if throw and codes is None:
-        return eqx.error_if(found, ~found.successful, "a load step was not solved; call equilibrium(..., throw=False) to see which")
-    if throw and codes is not None and codes.any():
-        failed = int((codes != Result.SUCCESS).argmax())
-        raise ModelError(
-            f"load step {failed + 1} of {steps} was not solved ({Result(int(codes[failed])).name}): take more steps, start closer to the "
-            "equilibrium, or hold what is free to move"
-        )
-    return found
+    system, q, t = prepared(system, q, t, steps)
+    advice = "take more steps, start closer to the equilibrium, or hold what is free to move"
+    return solved(_solve(system, q, t, steps, newton), throw, "load step", advice)
 
 
 @compiled

@@ -190,5 +190,5 @@ def test_what_cannot_rest_is_told():
         mbd.equilibrium(system, q, steps=0)
     with pytest.raises(mbd.ModelError, match="must not be zero"):
         mbd.equilibrium_path(system, q, steps=2, first=0.0)
-    with pytest.raises(mbd.ModelError, match="step 1 of 2 along the path"):
+    with pytest.raises(mbd.ModelError, match="step along the path 1 of 2"):
         mbd.equilibrium_path(system, q, steps=2)
