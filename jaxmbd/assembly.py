@@ -109,8 +109,11 @@ class Assembly(eqx.Module):
     def inertia_form(self, a: Rows, b: Rows) -> Array:
         r"""$\sum \Theta_{cd}\,a_c \cdot b_d$ over all bodies and beams: twice the kinetic energy for rates of frames, and for frames and a
         direction in space a first moment of mass.
+
+        Products of thousands of 4x4 matrices are written out: calls of a library routine would take longer than its work.
         """
-        return jnp.sum(self.inertia * jnp.einsum("nai,nbi->nab", a, b)) + total(self.beams, lambda group: group.inertia_form(a, b), a)
+        on_bodies = sum(self.inertia[:, :, d, None] * b[:, None, d] for d in range(4))
+        return jnp.sum(a * on_bodies) + total(self.beams, lambda group: group.inertia_form(a, b), a)
 
     def joint_rows(self) -> list[tuple[JointGroup, range]]:
         """Where the constraints of each group of joints stand among all."""

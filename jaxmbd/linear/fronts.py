@@ -5,6 +5,7 @@ handed over; it hands over $E - C D^{-1} B$. All that is done with numbers are g
 matrices: gathers rather than scatters, which are slow on CPUs.
 """
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .gather import pick, when_run, with_zero
+from .gather import added, pick, when_run, with_zero
 from .inverse import inverses
 from .structure.handover import Received
 from .structure.plan import Batch, Plan, Segment
@@ -107,9 +108,13 @@ def _received(handed: Array, places: list[Array], shape: tuple[int, ...]) -> Arr
     """The sum of what was handed over to each front."""
     total = jnp.zeros(shape, handed.dtype)
     for several in places:
-        sums = jnp.sum(pick(handed, several), axis=0)
+        sums = added(functools.partial(_turn, handed, several), len(several))
         total = total + jnp.pad(sums, [(0, shape[0] - sums.shape[0]), *((0, 0) for _ in shape[1:])])
     return total
+
+
+def _turn(handed: Array, places: Array, k: int | Array) -> Array:
+    return pick(handed, places[k])
 
 
 def _put(numbers: Array, part: Array, place: Array) -> Array:

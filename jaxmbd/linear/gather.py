@@ -1,9 +1,15 @@
 """Elements by their places, for places that are known beforehand."""
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+
+WRITTEN_OUT = 8
+"""Terms of a sum that are written out; more of them are a loop over so many at a time, so that programs do not grow with them."""
 
 
 def pick(values: Float[Array, " e"], places: Int[Array, "..."] | Int[np.ndarray, "..."]) -> Array:
@@ -21,3 +27,13 @@ def when_run(places: Int[Array, "..."]) -> Int[Array, "..."]:
 def with_zero(values: Float[Array, " e"]) -> Float[Array, " e1"]:
     """The values with a zero behind the last."""
     return jnp.concatenate([values, jnp.zeros(1, values.dtype)])
+
+
+def added(values: Callable, turns: int) -> Array:
+    """The sum of `values(k)` over one or more turns.
+
+    A sum along the leading axis of a stack would say the same, but compilers for CPUs hand it to a library that takes ten times as long.
+    """
+    if turns <= WRITTEN_OUT:
+        return functools.reduce(jnp.add, map(values, range(turns)))
+    return jax.lax.fori_loop(1, turns, lambda k, total: total + values(k), values(0), unroll=WRITTEN_OUT)

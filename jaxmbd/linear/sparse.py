@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from ..errors import ModelError
 from .base import AbstractLinear, AbstractTangent
 from .fronts import Factors, factorise, solve
-from .gather import pick, when_run, with_zero
+from .gather import added, pick, when_run, with_zero
 from .soft import corrected, softness
 from .structure import Analysis, Layout, Lines, analyse
 
@@ -76,8 +76,8 @@ def _multiply(analysis: Analysis, values: Nonzeros, x: Float[Array, " k"]) -> Fl
 def _sums(values: Nonzeros, lines: Lines) -> Float[Array, " k"]:
     """The sums of the nonzeros of all rows, or columns."""
     ordered = values if lines.order is None else pick(values, lines.order)
-    turns = jnp.arange(lines.most, dtype=jnp.int32)[:, None]
-    return jnp.sum(pick(with_zero(ordered), jnp.where(turns < lines.counts, when_run(lines.starts) + turns, values.size)), axis=0)
+    numbers, starts = with_zero(ordered), when_run(lines.starts)
+    return added(lambda k: pick(numbers, jnp.where(k < lines.counts, starts + k, values.size)), lines.most)
 
 
 def _softened(analysis: Analysis, values: Nonzeros) -> Nonzeros:
