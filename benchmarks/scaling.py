@@ -1,15 +1,16 @@
 """Chains, trees, ladders, strings and beams of growing length: sparse beside dense tangents, and beside Exudyn on the same chain.
 
-Every row is measured in a process of its own, so that its peak of memory is its own too. `SIZES` and `CASES` can be cut down from outside.
+Every row is measured in a process of its own, so that its peak of memory is its own too. Rows to be compared take turns, so that slow
+phases of a machine fall on all of them. `SIZES` and `CASES` can be cut down from outside.
 """
 
 import importlib.metadata
 import json
-import os
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -21,7 +22,7 @@ from jaxmbd.compiling import OPTIONS
 
 SIZES = (4, 16, 64, 256, 1024, 4096)
 DENSE_UP_TO = 64
-STEPS, REPEATS, DT = 50, 3, 0.01
+STEPS, REPEATS, DT = 50, 5, 0.01
 HINGES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 SIDEWAYS, IN_PLANE = (6.9, 6.9, 0.0), (9.81, 0.0, 0.0)
 
@@ -59,35 +60,44 @@ CASES = {
 }
 
 
-def measure(case: str, size: int, solver: str) -> dict:
-    """One row, in this process."""
+Prepared = tuple[Callable[[], None], Callable[[], dict]]
+"""A motion that is ready to be run, and what is known of it afterwards."""
+
+
+def serve(case: str, size: int, solver: str) -> None:
+    """The process of a row: gets ready, runs once for every line that it is sent, and tells the rest at their end."""
     jax.config.update("jax_enable_x64", True)
-    if solver == "Exudyn":
-        return _exudyn(size)
+    once, facts = _exudyn(size) if solver == "Exudyn" else _ours(case, size, solver)
+    once()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        begin = time.perf_counter()
+        once()
+        print((time.perf_counter() - begin) / STEPS * 1e3, flush=True)
+    print(json.dumps(facts() | {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
+
+
+def _ours(case: str, size: int, solver: str) -> Prepared:
     system, q0 = CASES[case](size)
     newton = mbd.Newton(linear=getattr(mbd, solver)())
     run = lambda q: mbd.simulate(system, q, dt=DT, steps=STEPS, newton=newton, throw=False, save="end")
     begin = time.perf_counter()
-    lowered = jax.jit(run).lower(q0)
-    program = lowered.compile(OPTIONS.get(jax.default_backend()))
+    program = jax.jit(run).lower(q0).compile(OPTIONS.get(jax.default_backend()))
     compiled = time.perf_counter() - begin
-    motion = jax.block_until_ready(program(q0))
-    times = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        jax.block_until_ready(program(q0))
-        times.append(time.perf_counter() - begin)
-    return {
-        "ms a step": float(np.median(times)) / STEPS * 1e3,
-        "most iterations": int(motion.newton_steps.max()),
-        "compile s": compiled,
-        "peak MB": _peak(),
-        "largest |g|": float(jnp.abs(system.constraints(jnp.zeros(()), motion.q[-1])).max()),
-        "result": mbd.Result(int(motion.results.max())).name,
-    }
+
+    def facts() -> dict:
+        motion = program(q0)
+        return {
+            "most iterations": int(motion.newton_steps.max()),
+            "compile s": compiled,
+            "largest |g|": float(jnp.abs(system.constraints(jnp.zeros(()), motion.q[-1])).max()),
+            "result": mbd.Result(int(motion.results.max())).name,
+        }
+
+    return lambda: jax.block_until_ready(program(q0)), facts
 
 
-def _exudyn(size: int) -> dict:
+def _exudyn(size: int) -> Prepared:
     """The chain on hinges with redundant coordinates: generalized-alpha, index 3, modified Newton, sparse LU (Eigen)."""
     import exudyn as exu
     from exudyn.rigidBodyUtilities import RigidBodyInertia
@@ -110,31 +120,50 @@ def _exudyn(size: int) -> dict:
     settings.solutionSettings.writeSolutionToFile = False
     settings.solutionSettings.sensorsWritePeriod = 1e9
     settings.linearSolverType = exu.LinearSolverType.EigenSparse
-    times, iterations = [], 0.0
-    for _ in range(REPEATS):
+    iterations = []
+
+    def once() -> None:
         solver = exu.MainSolverImplicitSecondOrder()
-        begin = time.perf_counter()
-        solver.SolveSystem(mbs, settings)
-        times.append(time.perf_counter() - begin)
-        iterations = solver.it.newtonStepsCount / STEPS
-    blank = {"compile s": 0.0, "peak MB": _peak(), "largest |g|": float("nan"), "result": "SUCCESS"}
-    return {"ms a step": float(np.median(times)) / STEPS * 1e3, "most iterations": round(iterations)} | blank
+        if not solver.SolveSystem(mbs, settings):
+            raise RuntimeError("Exudyn did not solve all steps")
+        iterations.append(solver.it.newtonStepsCount / STEPS)
+
+    def facts() -> dict:
+        return {"most iterations": round(iterations[-1]), "compile s": 0.0, "largest |g|": float("nan"), "result": "SUCCESS"}
+
+    return once, facts
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+class Row:
+    """One row, measured in a process of its own: `times` in ms a step, and what was said when it failed."""
 
+    def __init__(self, case: str, size: int, solver: str):
+        self.about, self.times, self.failed = {"case": case, "bodies": size, "solver": solver}, [], ""
+        code = f"from benchmarks.scaling import serve; serve({case!r}, {size}, {solver!r})"
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], text=True, **pipes)
+        self._expect(lambda answer: answer == "ready")
 
-def _row(case: str, size: int, solver: str) -> dict | None:
-    """One row, from a new process."""
-    code = f"import json; from benchmarks.scaling import measure; print(json.dumps(measure({case!r}, {size}, {solver!r})))"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=os.environ)
-    if done.returncode:
-        print(f"left out: {case} {size} {solver}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}", flush=True)
-        return None
-    row = {"case": case, "bodies": size, "solver": solver} | json.loads(done.stdout.strip().splitlines()[-1])
-    print(f"{case} {size} {solver}: {row['ms a step']:.3f} ms a step, compiled in {row['compile s']:.1f} s, {row['result']}", flush=True)
-    return row
+    def turn(self) -> None:
+        """Run once more."""
+        if not self.failed:
+            print("go", file=self.process.stdin, flush=True)
+            self._expect(lambda answer: answer and self.times.append(float(answer)) is None)
+
+    def _expect(self, good: Callable) -> None:
+        if not good(self.process.stdout.readline().strip()):
+            self.failed = (self.process.communicate()[1].strip().splitlines() or ["no message"])[-1]
+
+    def finish(self) -> dict | None:
+        """The row, or `None` with a word on why there is none."""
+        name = " ".join(map(str, self.about.values()))
+        if self.failed:
+            print(f"left out: {name}: {self.failed}", flush=True)
+            return None
+        facts = json.loads(self.process.communicate()[0])
+        row = self.about | {"ms a step": float(np.median(self.times)), "least": min(self.times)} | facts
+        print(f"{name}: {row['ms a step']:.3f} ms a step, compiled in {row['compile s']:.1f} s, {row['result']}", flush=True)
+        return row
 
 
 def _installed(name: str) -> bool:
@@ -147,18 +176,26 @@ def _installed(name: str) -> bool:
 
 
 def run() -> list[dict]:
-    """All rows, those to be compared one after the other, with ratios to the shortest of their case and to Exudyn."""
+    """All rows."""
     peers = {"hinges": ["Exudyn"] if _installed("exudyn") else []}
     rows = []
     for case in CASES:
         for size in SIZES:
-            solvers = ["Sparse", *(["Dense"] if size <= DENSE_UP_TO else []), *peers.get(case, [])]
-            found = [row for row in (_row(case, size, solver) for solver in solvers) if row is not None]
-            sparse = found[0]["ms a step"] if found else float("nan")
-            rows += [row | {"time / Sparse": row["ms a step"] / sparse} for row in found]
+            rows += _side_by_side(case, size, ["Sparse", *(["Dense"] if size <= DENSE_UP_TO else []), *peers.get(case, [])])
     for row in rows:
         row["slope from 64"] = _slope(rows, row)
     return rows
+
+
+def _side_by_side(case: str, size: int, solvers: list[str]) -> list[dict]:
+    """Rows of one case and size, which get ready one after the other and then take turns, with ratios to the sparse one."""
+    started = [Row(case, size, solver) for solver in solvers]
+    for _ in range(REPEATS):
+        for row in started:
+            row.turn()
+    found = [row for row in (one.finish() for one in started) if row is not None]
+    sparse = next((row["ms a step"] for row in found if row["solver"] == "Sparse"), float("nan"))
+    return [row | {"time / Sparse": row["ms a step"] / sparse} for row in found]
 
 
 def _slope(rows: list[dict], row: dict) -> float:
