@@ -1,13 +1,17 @@
 """What a gradient costs: value and gradient beside the forward run, and beside a run with more Newton iterations."""
 
+from collections.abc import Callable
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 import jaxmbd as mbd
+from jaxmbd.compiling import OPTIONS
 
 from .measure import median_times
 
-STEPS = 200
 SCHEMES = {
     "Midpoint": mbd.Midpoint(),
     "Trapezoidal": mbd.Trapezoidal(),
@@ -32,41 +36,48 @@ def chain(links: int) -> mbd.System:
     return mbd.System.from_functions(lagrangian, constraints=constraints, params={"m": jnp.ones(links), "l": jnp.ones(links)})
 
 
-def row(links: int, scheme: str, formulation: str) -> dict:
-    """Times of one combination; the last columns compare the backward pass after few and after many Newton iterations."""
+def small(scheme: str, formulation: str) -> dict:
+    """A chain of four masses over 200 steps, by all masses."""
+    links = 4
     system = chain(links)
     q0 = jnp.zeros((links, 3)).at[:, 0].set(jnp.arange(1.0, links + 1)).ravel()
+    settings = {"dt": 5e-3, "steps": 200, "scheme": SCHEMES[scheme], "formulation": FORMULATIONS[formulation]}
+    vary = lambda masses: system.with_params({"m": masses, "l": system.params["l"]})
+    return {"chain": "4 masses, 200 steps", "scheme": scheme, "formulation": formulation} | _compare(vary, jnp.ones(links), q0, settings)
 
-    def loss(masses, newton):
-        trajectory = mbd.simulate(
-            system.with_params({"m": masses, "l": system.params["l"]}),
-            q0,
-            dt=5e-3,
-            steps=STEPS,
-            scheme=SCHEMES[scheme],
-            formulation=FORMULATIONS[formulation],
-            newton=newton,
-            save="end",
-            throw=False,
-        )
-        return jnp.sum(trajectory.q[-1] ** 2), jnp.max(trajectory.newton_steps)
 
-    few, many = (jax.jit(lambda m, n=n: loss(m, n)) for n in (mbd.Newton(), MORE_ITERATIONS))
-    few_back, many_back = (jax.jit(jax.value_and_grad(lambda m, n=n: loss(m, n), has_aux=True)) for n in (mbd.Newton(), MORE_ITERATIONS))
-    masses = jnp.ones(links)
-    names = {"few": few, "few_back": few_back, "many": many, "many_back": many_back}
-    t = median_times({name: lambda run=run: run(masses) for name, run in names.items()})
+def large(bodies: int = 256) -> dict:
+    """A chain of bodies on hinges over 100 steps, with sparse tangents, by the inertia of all bodies."""
+    system, q0 = mbd.assemble(*mbd.gallery.chain(bodies, ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), gravity=(6.9, 6.9, 0.0)))
+    vary = lambda inertia: system.with_params(eqx.tree_at(lambda model: model.inertia, system.params, inertia))
+    named = {"chain": f"{bodies} bodies, 100 steps", "scheme": "Midpoint", "formulation": "Multipliers"}
+    return named | _compare(vary, jnp.asarray(system.params.inertia), q0, {"dt": 1e-2, "steps": 100})
+
+
+def _compare(vary: Callable, at: Array, q0: Array, settings: dict) -> dict:
+    """Times of value and gradient by what is varied; the last columns compare the backward pass after few and many Newton iterations."""
+
+    def loss(varied, newton):
+        motion = mbd.simulate(vary(varied), q0, newton=newton, save="end", throw=False, **settings)
+        return jnp.mean(motion.q[-1] ** 2), jnp.max(motion.newton_steps)
+
+    programs = {}
+    for name, newton in {"few": mbd.Newton(), "many": MORE_ITERATIONS}.items():
+        value = lambda varied, newton=newton: loss(varied, newton)
+        for kind, function in {"": value, " back": jax.value_and_grad(value, has_aux=True)}.items():
+            programs[name + kind] = jax.jit(function).lower(at).compile(OPTIONS.get(jax.default_backend()))
+    t = median_times({name: lambda run=run: run(at) for name, run in programs.items()})
+    megabytes = lambda name: programs[name].memory_analysis().temp_size_in_bytes / 1e6
     return {
-        "scheme": scheme,
-        "formulation": formulation,
         "forward ms": 1e3 * t["few"],
-        "value and gradient / forward": t["few_back"] / t["few"],
-        "iterations": f"{int(few(masses)[1])} -> {int(many(masses)[1])}",
-        "gradient ms": 1e3 * (t["few_back"] - t["few"]),
-        "gradient ms, more iterations": 1e3 * (t["many_back"] - t["many"]),
+        "value and gradient / forward": t["few back"] / t["few"],
+        "temporary MB": f"{megabytes('few'):.2g} -> {megabytes('few back'):.2g}",
+        "iterations": f"{int(programs['few'](at)[1])} -> {int(programs['many'](at)[1])}",
+        "gradient ms": 1e3 * (t["few back"] - t["few"]),
+        "gradient ms, more iterations": 1e3 * (t["many back"] - t["many"]),
     }
 
 
 def run() -> list[dict]:
-    """A chain of four links over 200 steps, every scheme with every formulation."""
-    return [row(4, scheme, formulation) for scheme in SCHEMES for formulation in FORMULATIONS]
+    """Four masses with every scheme and every formulation, and a large chain."""
+    return [*(small(scheme, formulation) for scheme in SCHEMES for formulation in FORMULATIONS), large()]

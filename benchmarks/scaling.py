@@ -209,9 +209,10 @@ def _slope(rows: list[dict], row: dict) -> float:
 def pictures(folder: Path) -> list[Path]:
     """Time a step and time to compile against size."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     rows = json.loads((folder / "scaling.json").read_text())["rows"]
-    figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4.8), layout="constrained")
     styles = {"Sparse": "o-", "Dense": "x--", "Exudyn": "s:"}
     for case, solver in dict.fromkeys((row["case"], row["solver"]) for row in rows):
         same = [row for row in rows if (row["case"], row["solver"]) == (case, solver)]
@@ -224,8 +225,11 @@ def pictures(folder: Path) -> list[Path]:
     for panel, title in zip(axes, ("time a step (ms)", "time to trace and compile (s)", "peak of memory (MB)"), strict=True):
         panel.set_xlabel("bodies")
         panel.set_title(title)
-        panel.grid(True, which="major", alpha=0.3)
-    axes[0].legend(fontsize=7)
+        panel.grid(True, which="both", alpha=0.3)
+        panel.yaxis.set(
+            major_locator=LogLocator(subs=(1, 2, 5)), major_formatter=StrMethodFormatter("{x:g}"), minor_formatter=NullFormatter()
+        )
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, fontsize=8)
     path = folder / "scaling.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)
