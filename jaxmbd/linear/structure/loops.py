@@ -12,7 +12,7 @@ BATCH = 60_000
 MOST = 384
 """Nodes of a batch beyond which its numbers leave the cache of a processor."""
 
-LOOP = (100_000, 0.2, 7_000_000)
+LOOP = (100_000, 0.1, 7_000_000)
 """Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of so many in all.
 
 The part grows with the root of all operations, so that programs of large systems take not much longer to compile than those of small ones.
