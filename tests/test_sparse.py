@@ -22,6 +22,13 @@ FUNCTIONS = {
     "roll and concatenate": lambda x: jnp.concatenate([jnp.roll(x, 2)[:5] * x[:5], jnp.sin(x[::-1][5:])]),
     "gather": lambda x: x * x[NEIGHBOURS],
     "scatter": lambda x: jnp.zeros_like(x).at[NEIGHBOURS].add(x**2) - x.at[3].set(0.0).at[4].subtract(x[0]),
+    "gather beyond the end": lambda x: x.at[NEIGHBOURS + 5].get(mode="fill", fill_value=0.0) + x.at[NEIGHBOURS + 6].get(mode="clip"),
+    "slices of rows": lambda x: jax.vmap(lambda r, k: jax.lax.dynamic_slice(r, (k,), (2,)))(rows(x), jnp.array([0, 1, 5, 0])).ravel(),
+    "rows added, one nowhere": lambda x: jnp.zeros((6, 3)).at[jnp.array([4, 0, 9, 4])].add(rows(x) ** 2, mode="drop").ravel(),
+    "rows written over": lambda x: jax.vmap(lambda r, k: jax.lax.dynamic_update_slice(r, r[:2] ** 2, (k,)))(
+        rows(x), jnp.array([1, 0, 1, 7])
+    ).ravel(),
+    "columns and rows": lambda x: rows(x)[jnp.array([[2], [0]]), jnp.array([[1, 0, 2]])].ravel() * rows(x)[:2, ::-1].ravel(),
     "blocks": lambda x: jax.vmap(lambda r: jnp.cross(r, r[::-1]) * jnp.linalg.norm(r))(rows(x)).ravel(),
     "stack and unstack": lambda x: jnp.stack([a * b for a, b in zip(jnp.unstack(x), jnp.unstack(x[NEIGHBOURS]), strict=True)]),
     "constant matrix": lambda x: jnp.asarray(np.tril(np.ones((SIZE, SIZE)), -9)) @ x + x,
@@ -37,6 +44,7 @@ FUNCTIONS = {
     "unknown operation": lambda x: jnp.append(jnp.sort(x[:4]), x[4:] ** 2),
 }
 ROUGH = {"unknown operation", "blocks factorised"}  # patterns may have more than the true nonzeros here
+CLIPPED = {"slices of rows", "rows written over"}  # windows beyond the end are moved back inside, which not all libraries know
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -50,7 +58,7 @@ def test_patterns_hold_all_nonzeros_and_hardly_more(name):
         np.testing.assert_array_equal(pattern, true)
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - ROUGH))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - ROUGH - CLIPPED))
 def test_patterns_are_those_of_another_library(name):
     asdex = pytest.importorskip("asdex", reason="a comparison with asdex, where it is installed")
     fn = FUNCTIONS[name]

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import windows
+
 
 def evaluate(eqn: Any, values: list[Any]) -> Any:
     """The outcome of an operation on known values, or `None` if one is not known. The frequent ones need no compilation."""
@@ -15,20 +17,15 @@ def evaluate(eqn: Any, values: list[Any]) -> Any:
     rule = _NUMPY.get(eqn.primitive.name)
     if rule is not None:
         return rule(eqn.params, eqn.outvars[0].aval, *values)
-    params = eqn.params | {"fill_value": -1} if eqn.primitive.name == "gather" else eqn.params  # what lies outside depends on nothing
     with jax.ensure_compile_time_eval():
-        out = eqn.primitive.bind(*map(jnp.asarray, values), **params)
+        out = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
     return np.asarray(out[0] if eqn.primitive.multiple_results else out)
 
 
-def scatter_targets(eqn: Any, shape: tuple[int, ...], indices: np.ndarray, updates: tuple[int, ...]) -> np.ndarray:
-    """For every update the place in an array of `shape` where it lands, or -1 where it is dropped."""
-    params = {name: eqn.params[name] for name in ("dimension_numbers", "mode")}
-    places = np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape)
-    with jax.ensure_compile_time_eval():
-        scatter = lambda u: jax.lax.scatter_add(jnp.zeros(shape, u.dtype), jnp.asarray(indices), u, **params)
-        landed = jax.linear_transpose(scatter, jnp.zeros(updates, np.float32))(jnp.asarray(places, np.float32))[0]
-    return np.asarray(landed).astype(int).ravel() - 1
+def _gather(params: dict, out: Any, operand: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """What lies outside is -1: the place of an element that depends on nothing."""
+    places = windows.gathered(params, operand.shape, indices)
+    return np.where(places < 0, -1, operand.ravel()[places]) if operand.size else np.full(places.shape, -1)
 
 
 def _pad(params: dict, out: Any, operand: np.ndarray, value: Any) -> np.ndarray:
@@ -75,6 +72,7 @@ _NUMPY: dict[str, Callable] = {
     "broadcast_in_dim": _broadcast,
     "transpose": lambda params, out, operand: np.transpose(operand, params["permutation"]),
     "slice": _slice,
+    "gather": _gather,
     "rev": lambda params, out, operand: np.flip(operand, params["dimensions"]),
     "concatenate": lambda params, out, *parts: np.concatenate(parts, axis=params["dimension"]),
     "pad": _pad,

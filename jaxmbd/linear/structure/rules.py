@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from . import movement
+from . import movement, windows
 from .dependence import MOST, DenseError, Rows, Rule, Traced, everything, join, rows_of, take, union, unite, width
 
 
@@ -109,7 +109,7 @@ def scattered(eqn: Any, inputs: list[Traced]) -> Rows:
     operand, indices, updates = inputs
     if indices.value is None:
         return everything(inputs, operand.size)
-    targets = movement.scatter_targets(eqn, operand.shape, indices.value, updates.shape)
+    targets = windows.scattered(eqn.params, operand.shape, indices.value, updates.shape).ravel()
     total = rows_of(operand, width(inputs))
     if eqn.primitive.name == "scatter":
         kept = np.arange(operand.size)
