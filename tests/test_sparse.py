@@ -185,6 +185,19 @@ def test_a_dense_pattern_with_too_many_entries_is_refused():
         mbd.Sparse().tangent(lambda x, _: x * jnp.sum(x), x)
 
 
+@pytest.mark.parametrize(("size", "loops"), [(60, 2), (20_000, 1)])
+def test_the_last_unknowns_go_at_once_where_that_is_worth_its_compilation(size, loops):
+    """In small systems they save rounds; a large one makes its rounds in one loop anyway."""
+    fn = lambda x, _: 3 * x + jnp.diff(jnp.diff(x, prepend=0.0, append=0.0) ** 3)
+    x = jnp.cos(jnp.arange(float(size)))
+    segments = analyse(fn, x, None, Layout.plain(size)).plan.segments
+    assert len(segments) == loops
+    last = segments[-1].batch
+    assert (last.boundary.shape[-1] == 0) == (loops == 2)
+    found = mbd.Sparse().tangent(fn, x).solve(x)
+    np.testing.assert_allclose(jax.jvp(lambda x: fn(x, None), (x,), (found,))[1], x, atol=1e-12)
+
+
 def test_structures_are_found_once():
     fn, x, args, layout = saddle(60)
     assert analyse(fn, x, args, layout) is analyse(fn, x + 1, args, layout)

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from .layout import Layout
 
 SMALL = 24
-"""What is left when so few unknowns remain is one node."""
+"""Coordinates that may make one node, and twice the unknowns that neighbours may have wherever there are any with fewer."""
 
 
 WORTH = 40_000
@@ -36,7 +36,7 @@ def eliminate(pattern: sp.csr_array, layout: Layout) -> list[list[Bucket]]:
     nodes, waits_for = _initial_nodes(pattern, layout)
     graph = _Graph(pattern, nodes, waits_for)
     rounds = []
-    while graph.members:
+    while graph.sizes.size:
         graph.merge_twins()
         rounds.append(graph.eliminate_round())
     return rounds
@@ -86,14 +86,13 @@ def _symmetric(rows: np.ndarray, cols: np.ndarray, size: int) -> sp.csr_array:
 
 
 class _Graph:
-    """Nodes that are still to be eliminated, and their couplings."""
+    """Nodes that are still to be eliminated, as rows of matrices: their unknowns, their couplings, and which of those they wait for."""
 
     def __init__(self, pattern: sp.csr_array, nodes: np.ndarray, waits: np.ndarray):
         _, nodes = np.unique(nodes, return_inverse=True)
         coo = pattern.tocoo()
         count = int(nodes.max()) + 1
-        order = np.argsort(nodes, kind="stable")
-        self.members = list(np.split(order, np.cumsum(np.bincount(nodes))[:-1]))
+        self.members = sp.csr_array((np.ones(nodes.size, np.int32), (nodes, np.arange(nodes.size))))
         self.couplings = _without_diagonal(_symmetric(nodes[coo.row], nodes[coo.col], count))
         waiting = np.zeros(count, bool)
         waiting[nodes] = waits
@@ -102,20 +101,19 @@ class _Graph:
 
     @property
     def sizes(self) -> np.ndarray:
-        return np.array([len(one) for one in self.members])
+        """How many unknowns each node has."""
+        return np.diff(self.members.indptr)
 
     def merge_twins(self) -> None:
         """Make one node of nodes that are coupled with each other and with the same others."""
-        size = len(self.members)
+        size = self.sizes.size
         twins = _same_rows(self.couplings + sp.eye_array(size, format="csr", dtype=np.int32))
         key = np.where(self._ready(), twins, size + np.arange(size))
         _, group = np.unique(key, return_inverse=True)
         if group.max(initial=-1) + 1 == size:
             return
-        order = np.argsort(group, kind="stable")
-        cuts = np.cumsum(np.bincount(group))[:-1]
-        self.members = [np.concatenate([self.members[i] for i in part]) for part in np.split(order, cuts)]
         join = sp.csr_array((np.ones(size, np.int32), (group, np.arange(size))))
+        self.members = sp.csr_array(join @ self.members)
         self.couplings = _without_diagonal(join @ self.couplings @ join.T)
         self.waits_for = _ones(join @ self.waits_for @ join.T)
 
@@ -124,17 +122,8 @@ class _Graph:
 
     def eliminate_round(self) -> list[Bucket]:
         """Take out independent nodes of small degree."""
-        if sum(map(len, self.members)) <= SMALL:
-            last = np.concatenate(self.members)[None]
-            self.members = []
-            return [Bucket(last, np.zeros((1, 0), int))]
         chosen = self._alike(self._independent())
-        neighbours = self.couplings[chosen]
-        boundaries = [
-            np.concatenate([np.zeros(0, int), *(self.members[j] for j in neighbours.indices[a:b])])
-            for a, b in zip(neighbours.indptr[:-1], neighbours.indptr[1:], strict=True)
-        ]
-        buckets = _buckets([self.members[i] for i in chosen], boundaries)
+        buckets = _buckets(self.members[chosen], sp.csr_array(self.couplings[chosen] @ self.members))
         self._remove(chosen)
         return buckets
 
@@ -145,7 +134,7 @@ class _Graph:
         few = degree <= max(2 * degree.min(), SMALL // 2)
         order = ready[few][np.argsort(degree[few], kind="stable")]
         indices, starts = self.couplings.indices, self.couplings.indptr
-        taken, blocked = [], np.zeros(len(self.members), bool)
+        taken, blocked = [], np.zeros(self.sizes.size, bool)
         for i in order.tolist():
             if not blocked[i]:
                 taken.append(i)
@@ -159,12 +148,12 @@ class _Graph:
         return chosen if np.mean(most) < 0.9 else chosen[most]
 
     def _remove(self, chosen: np.ndarray) -> None:
-        rest = np.setdiff1d(np.arange(len(self.members)), chosen)
+        rest = np.setdiff1d(np.arange(self.sizes.size), chosen)
         outer = self.couplings[rest]
         fill = outer[:, chosen]
         self.couplings = _without_diagonal(outer[:, rest] + fill @ fill.T)
         self.waits_for = sp.csr_array(self.waits_for[rest][:, rest])
-        self.members = [self.members[i] for i in rest]
+        self.members = self.members[rest]
 
 
 def _ones(matrix: sp.csr_array) -> sp.csr_array:
@@ -179,12 +168,12 @@ def _without_diagonal(matrix: sp.csr_array) -> sp.csr_array:
     return _ones(sp.csr_array((np.ones(off.sum(), np.int32), (coo.row[off], coo.col[off])), shape=matrix.shape))
 
 
-def _buckets(pivots: list[np.ndarray], boundaries: list[np.ndarray]) -> list[Bucket]:
+def _buckets(pivots: sp.csr_array, boundaries: sp.csr_array) -> list[Bucket]:
     """Nodes of similar size side by side."""
-    sizes = np.array([(len(a), len(b)) for a, b in zip(pivots, boundaries, strict=True)])
+    sizes = np.stack([np.diff(pivots.indptr), np.diff(boundaries.indptr)], axis=1)
     order = np.lexsort((-sizes[:, 1], -sizes[:, 0]))
     parts = _cut(sizes[order], order)
-    return [Bucket(_padded([pivots[i] for i in part]), _padded([boundaries[i] for i in part])) for part in parts]
+    return [Bucket(_padded(pivots[part]), _padded(boundaries[part])) for part in parts]
 
 
 def _cut(sizes: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
@@ -198,9 +187,9 @@ def _cut(sizes: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     return _cut(sizes[:cut], order[:cut]) + _cut(sizes[cut:], order[cut:])
 
 
-def _padded(rows: list[np.ndarray]) -> np.ndarray:
-    width = max(map(len, rows))
-    out = np.full((len(rows), width), -1)
-    for row, values in zip(out, rows, strict=True):
-        row[: len(values)] = values
+def _padded(rows: sp.csr_array) -> np.ndarray:
+    """The columns of the entries of each row."""
+    counts = np.diff(rows.indptr)
+    out = np.full((counts.size, counts.max(initial=0)), -1)
+    out[np.arange(out.shape[1]) < counts[:, None]] = rows.indices
     return out

@@ -12,11 +12,14 @@ BATCH = 60_000
 MOST = 384
 """Nodes of a batch beyond which its numbers leave the cache of a processor."""
 
-LOOP = (100_000, 0.1, 7_000_000)
+LOOP = (100_000, 0.115, 7_000_000)
 """Operations that are worth being saved by another loop, which has to be compiled: so many, and at least this part of so many in all.
 
 The part grows with the root of all operations, so that programs of large systems take not much longer to compile than those of small ones.
 """
+
+LAST = 24
+"""Unknowns that may be eliminated at once at the end."""
 
 
 class Loop(NamedTuple):
@@ -27,10 +30,34 @@ class Loop(NamedTuple):
 
 
 def in_loops(buckets: list[Bucket]) -> list[Loop]:
-    """All buckets, cut into batches, in the loops that cost least."""
-    shapes = np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
-    total = int(np.sum(shapes[:, 0] * _operations(shapes)))
-    price = max(LOOP[0], LOOP[1] * total * (total / LOOP[2]) ** 0.5)
+    """All buckets, cut into batches, in the loops that cost least; what the last buckets eliminate may be one node instead."""
+    price = _price(_shapes(buckets))
+    _, loops = min((_cut(ways, price) for ways in (buckets, _ended_at_once(buckets))), key=lambda found: found[0])
+    return loops
+
+
+def _shapes(buckets: list[Bucket]) -> np.ndarray:
+    """Nodes of each bucket, their pivots and their boundary."""
+    return np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
+
+
+def _price(shapes: np.ndarray) -> float:
+    """What a loop costs beside its batches."""
+    total = sum(_cheapest(shapes[i : i + 1])[0] for i in range(len(shapes)))
+    return max(float(LOOP[0]), LOOP[1] * total * (total / LOOP[2]) ** 0.5)
+
+
+def _ended_at_once(buckets: list[Bucket]) -> list[Bucket]:
+    """The same with one node of all the last ones that have few enough unknowns."""
+    left = np.cumsum([np.sum(bucket.pivots >= 0) for bucket in buckets][::-1])[::-1]
+    first = int(np.sum(left > LAST))
+    last = np.concatenate([np.zeros(0, int), *(bucket.pivots.ravel() for bucket in buckets[first:])])
+    return [*buckets[:first], Bucket(last[None, last >= 0], np.zeros((1, 0), int))] if last.size else buckets
+
+
+def _cut(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
+    """The least cost of all loops, and the loops."""
+    shapes = _shapes(buckets)
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
     for end in range(1, len(buckets) + 1):
         options = ((begin, *_cheapest(shapes[begin:end])) for begin in range(end))
@@ -40,7 +67,7 @@ def in_loops(buckets: list[Bucket]) -> list[Loop]:
         _, begin, size = best[end]
         loops.append(Loop(*(_batches(parts, size) for parts in zip(*buckets[begin:end], strict=True))))
         end = begin
-    return loops[::-1]
+    return best[-1][0], loops[::-1]
 
 
 def _operations(shapes: np.ndarray) -> np.ndarray:
