@@ -1,5 +1,6 @@
 """Sparse tangents: coloured directional derivatives, and elimination in rounds of independent nodes."""
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -34,7 +35,7 @@ class SparseTangent(AbstractTangent):
         )
 
     def _through(self, multiply: Callable, b: Float[Array, " k"], transposed: bool) -> Float[Array, " k"]:
-        once = lambda b: solve(self.analysis.plan, self.factors, b, transposed)
+        once = lambda b: _traced_once(solve, self.analysis, transposed=transposed)(self.factors, b)
         if not self.analysis.layout.dependent:
             return once(b)
         places = self.analysis.places
@@ -59,7 +60,14 @@ class Sparse(AbstractLinear):
         if valid is not True:
             values = jnp.where(valid, values, jnp.zeros_like(values).at[analysis.places.diagonal].set(1))
         held = jax.lax.stop_gradient(values)
-        return SparseTangent(values, factorise(analysis.plan, _softened(analysis, held) if layout.dependent else held), analysis)
+        factors = _traced_once(factorise, analysis)(_softened(analysis, held) if layout.dependent else held)
+        return SparseTangent(values, factors, analysis)
+
+
+@functools.lru_cache(maxsize=64)
+def _traced_once(function: Callable, analysis: Analysis, **options: bool) -> Callable:
+    """A function of a plan and numbers, for the numbers alone: traced once, however many times a program uses it."""
+    return jax.jit(functools.partial(function, analysis.plan, **options))
 
 
 def _jacobian(analysis: Analysis, fn: Callable, x: Float[Array, " k"]) -> Nonzeros:
