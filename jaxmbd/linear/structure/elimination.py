@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from .layout import Layout
 
 SMALL = 24
-"""Coordinates that may make one node, and twice the unknowns that neighbours may have wherever there are any with fewer."""
+"""So many coordinates may make one node, and nodes with half as many unknowns around them never wait for smaller ones."""
 
 
 WORTH = 40_000
