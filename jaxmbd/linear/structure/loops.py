@@ -32,7 +32,7 @@ class Loop(NamedTuple):
 def in_loops(buckets: list[Bucket]) -> list[Loop]:
     """All buckets, cut into batches, in the loops that cost least; what the last buckets eliminate may be one node instead."""
     price = _price(_shapes(buckets))
-    _, loops = min((_cut(ways, price) for ways in (buckets, _ended_at_once(buckets))), key=lambda found: found[0])
+    _, loops = min((_packed(way, price) for way in (buckets, _ended_at_once(buckets))), key=lambda found: found[0])
     return loops
 
 
@@ -55,7 +55,7 @@ def _ended_at_once(buckets: list[Bucket]) -> list[Bucket]:
     return [*buckets[:first], Bucket(last[None, last >= 0], np.zeros((1, 0), int))] if last.size else buckets
 
 
-def _cut(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
+def _packed(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
     """The least cost of all loops, and the loops."""
     shapes = _shapes(buckets)
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
