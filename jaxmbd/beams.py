@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .groups import Indices, Rows, join, take
+from .lapack import solve
 
 Elements = Float[Array, "elements nodes 4 3"]
 
@@ -109,7 +110,7 @@ class AbstractBeamGroup(eqx.Module):
         strains = self.strains(rows)
         if self.stress is None:
             return 0.5 * jnp.einsum("eg,egi,eij,egj->e", self.measures(rows.dtype), strains, self.stiffness, strains)
-        relaxed = jnp.linalg.solve(jnp.asarray(self.stiffness)[:, None], self.stress[..., None])[..., 0]
+        relaxed = jax.vmap(jax.vmap(solve, (None, 0)))(jnp.asarray(self.stiffness), self.stress)
         return jnp.einsum("eg,egi,egi->e", self.measures(rows.dtype), self.stress, strains - 0.5 * relaxed)
 
     def at_nodes(self, rows: Rows) -> Elements:

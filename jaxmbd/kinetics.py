@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from .assembly import Assembly
 from .calculus import constraint_forces, constraint_rate, equations_of_motion, momentum
 from .errors import Result
+from .lapack import solve
 from .linear import AbstractTangent, Auto
 from .newton import Newton
 from .saddle import least_multipliers
@@ -106,7 +107,7 @@ def _velocity_on_chart(system: System, t: Scalar, q: Vector, p: Vector, dt: Scal
     r"""The same with as many unknowns as degrees of freedom: $v = P \nu + v_t$, where $v_t$ follows constraints that move."""
     at = split(system, t, q)
     P, drift = null_space(system, t, q, "chart", at), _drift(system, t, q, at)
-    start = jnp.linalg.solve(P.T @ P, P.T @ (guess - drift))
+    start = solve(P.T @ P, P.T @ (guess - drift))
     solution = Newton()(_reduced_legendre, start, (system, t, q, p, dt, P, drift))
     return jnp.where(solution.result == Result.SUCCESS, drift + P @ solution.value, jnp.nan)
 
@@ -119,7 +120,7 @@ def _drift(system: System, t: Scalar, q: Vector, at: Split) -> Vector:
     K, rates = closure_jacobian(system, t, q) @ directions, constraint_rate(system, t, q, jnp.zeros_like(q))[-system.closures :]
     if at.closing is not None:
         K, rates = at.closing @ K, at.closing @ rates
-    return -directions @ K.T @ jnp.linalg.solve(K @ K.T, rates)
+    return -directions @ K.T @ solve(K @ K.T, rates)
 
 
 def _reduced_legendre(nu, args):

@@ -17,6 +17,7 @@ from .calculus import constraint_forces, constraint_jacobian, equations_of_motio
 from .checks import as_coordinates, known
 from .errors import ModelError, Result
 from .kinetics import Instant
+from .lapack import solve
 from .linear import Auto, Dense, Layout
 from .newton import Newton
 from .splitting import Split, chart_size, constraint_count, fulfilled, is_large, pull_to_chart, rank, saddle_layout, split
@@ -243,7 +244,7 @@ def _supports(system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, "
     if is_large(system, q):
         return Instant.of(system, t, q, jnp.ones((), q.dtype)).multipliers(-_force(system, t, q))
     G = at.independent(constraint_jacobian(system, t, q))
-    return jnp.linalg.solve(G @ G.T, -G @ _force(system, t, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
+    return solve(G @ G.T, -G @ _force(system, t, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
 
 
 def _lengths(q: Vector, count: int) -> Unknowns:

@@ -17,6 +17,7 @@ from .errors import ModelError
 from .frame import Frame, identity
 from .groups import Rows
 from .joints import Free
+from .lapack import pinv, solve
 from .parts import Joint, Parts
 from .tree import Branch
 
@@ -149,7 +150,7 @@ def close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
     target = jnp.concatenate([jnp.zeros(0, rows.dtype), *(wanted[name].astype(rows.dtype) for name in wanted)])
     fixed = jax.lax.stop_gradient((model, rows, target))
     found, J = _levenberg_marquardt(*fixed, columns)
-    return _move(model, found, -jnp.linalg.pinv(J) @ _gap(model, found, target, columns))
+    return _move(model, found, -pinv(J) @ _gap(model, found, target, columns))
 
 
 def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
@@ -180,7 +181,7 @@ def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"]
         J = slope(rows)
         square = J @ J.T
         floor = (damping + 4 * eps) * jnp.trace(square) / max(value.size, 1)
-        moved = _move(model, rows, -J.T @ jnp.linalg.solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value))
+        moved = _move(model, rows, -J.T @ solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value))
         after = gap(moved)
         better = jnp.linalg.norm(after) < jnp.linalg.norm(value)
         keep = lambda new, old: jnp.where(better, new, old)

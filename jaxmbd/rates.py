@@ -14,6 +14,7 @@ from .checks import as_coordinates
 from .errors import ModelError
 from .groups import JointGroup
 from .joints import Free
+from .lapack import pinv
 from .splitting import chart_directions, closure_jacobian
 from .system import System, Vector, VectorLike
 
@@ -35,7 +36,7 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     if not equations:
         return jnp.zeros_like(q)
     rows, wanted = (jnp.concatenate(part) for part in zip(*equations, strict=True))
-    found = jnp.linalg.lstsq(rows, wanted, rcond=float(jnp.finfo(q.dtype).eps) ** (2 / 3))[0]
+    found = pinv(rows, float(jnp.finfo(q.dtype).eps) ** (2 / 3)) @ wanted
     off, size = concrete(jnp.max(jnp.abs(rows @ found - wanted))), concrete(jnp.max(jnp.abs(wanted), initial=0))
     if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * size:
         raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")

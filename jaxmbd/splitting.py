@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .assembly import Assembly
 from .calculus import constraint_jacobian
+from .lapack import qr, singular_values, solve, svd
 from .linear import Layout
 from .system import Scalar, System, Vector
 
@@ -131,7 +132,7 @@ def matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) 
     """Rank of a Jacobian, its rows brought to comparable length so that units do not matter."""
     if G.size == 0:
         return jnp.array(0)
-    values = jnp.linalg.svd(G / (_row_size(G) if size is None else size)[:, None], compute_uv=False)
+    values = singular_values(G / (_row_size(G) if size is None else size)[:, None])
     return jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
 
 
@@ -170,9 +171,9 @@ def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"] | None
         rows = jnp.zeros((0, m), G.dtype) if m else None
         return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.eye(k, dtype=G.dtype), jnp.array(True))
     if rank == m:
-        Q, R = jnp.linalg.qr((G / size[:, None]).T, mode="complete")
+        Q, R = qr((G / size[:, None]).T)
         return Split(None, Q[:, :m], Q[:, m:], jnp.abs(jnp.diagonal(R)).min() > rank_tolerance(G.dtype))
-    U, values, Vt = jnp.linalg.svd(G / size[:, None])
+    U, values, Vt = svd(G / size[:, None])
     found = jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
     return Split((U[:, :rank] / size[:, None]).T, Vt[:rank].T, Vt[rank:].T, found == rank)
 
@@ -181,7 +182,7 @@ def correct_null_space(G: Float[Array, "r k"], N0: Float[Array, "k d"]) -> Float
     r"""$N = N_0 - G^T (G G^T)^{-1} G N_0$: a basis near `N0`, exactly in the null space of $G$ and smooth in $G$."""
     if G.shape[0] == 0:
         return N0
-    return N0 - G.T @ jnp.linalg.solve(G @ G.T, G @ N0)
+    return N0 - G.T @ solve(G @ G.T, G @ N0)
 
 
 def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> Float[Array, "n d"]:
@@ -213,10 +214,10 @@ def least_norm_multipliers(
     if G.shape[0] == 0:
         return jnp.zeros(0, q.dtype)
     if system.rank in (None, G.shape[0]):
-        return jnp.linalg.solve(G @ G.T, G @ reaction)
+        return solve(G @ G.T, G @ reaction)
     if system.rank == 0:
         return jnp.zeros(G.shape[0], q.dtype)
     independent = split(system, t, q).independent(G)
     square = independent @ independent.T
-    C = jnp.linalg.solve(square, independent @ G.T).T
-    return C @ jnp.linalg.solve(C.T @ C, jnp.linalg.solve(square, independent @ reaction))
+    C = solve(square, independent @ G.T).T
+    return C @ solve(C.T @ C, solve(square, independent @ reaction))

@@ -10,6 +10,7 @@ from .checks import as_coordinates, known, vector_like
 from .compiling import compiled
 from .errors import ModelError, Result
 from .formulations import Multipliers, normal_correction
+from .lapack import solve
 from .newton import Newton
 from .saddle import clearly_independent, nearest_position, nearest_velocity
 from .schemes import AbstractScheme, StepInput
@@ -87,7 +88,7 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
         values, G = system.constraints(t, q), constraint_jacobian(system, t, q)
         damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
         floor = jnp.finfo(q.dtype).eps * jnp.trace(G @ G.T) * jnp.eye(values.size, dtype=q.dtype)
-        return q - G.T @ jnp.linalg.solve(G @ G.T + damping + floor, values)
+        return q - G.T @ solve(G @ G.T + damping + floor, values)
 
     return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
 
@@ -101,7 +102,7 @@ def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     at = split_coordinates(system, t, q)
     rows = at.independent(constraint_jacobian(system, t, q))
     if rows.shape[0]:
-        v = v - rows.T @ jnp.linalg.solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
+        v = v - rows.T @ solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
     return q, v, result
 
 

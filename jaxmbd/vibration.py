@@ -14,6 +14,7 @@ from .calculus import constraint_forces, equations_of_motion, mass_matrix
 from .checks import as_coordinates, known
 from .compiling import compiled
 from .errors import ModelError
+from .lapack import generalised_eigh
 from .splitting import least_norm_multipliers, null_space, split
 from .start import find_rank
 from .system import Scalar, System, Vector, VectorLike
@@ -62,14 +63,6 @@ def _modes(system: System, q: Vector, t: Scalar) -> tuple[Modes, Array, Array]:
     multipliers = least_norm_multipliers(system, t, q, -forces(q))
     balance = lambda q: forces(q) + constraint_forces(system, t, q, multipliers)
     K, M = P.T @ jax.jacfwd(balance)(q) @ P, P.T @ mass_matrix(system, t, q, zero, one) @ P
-    squares, vectors = _generalised_eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    squares, vectors = generalised_eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
     stiffness = jnp.max(jnp.abs(K), initial=0) * jnp.max(jnp.abs(q))
     return Modes(squares, (P @ vectors).T), jnp.max(jnp.abs(P.T @ forces(q)), initial=0), stiffness
-
-
-def _generalised_eigh(K: Float[Array, "d d"], M: Float[Array, "d d"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-    """Eigenvalues and vectors of unit mass."""
-    L = jnp.linalg.cholesky(M)
-    solve = lambda B: jax.scipy.linalg.solve_triangular(L, B, lower=True)
-    squares, vectors = jnp.linalg.eigh(solve(solve(K).T))
-    return squares, jax.scipy.linalg.solve_triangular(L, vectors, lower=True, trans=1)

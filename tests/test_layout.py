@@ -12,6 +12,7 @@ ORDER = [
     "errors",
     "compiling",
     "rows",
+    "lapack",
     "rotation",
     "frame",
     "bodies",

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
+from ..lapack import inverse
 from .base import concrete, moments, number
 
 
@@ -85,10 +86,10 @@ def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) ->
     $\frac{l^2}{12} \hat d_3^T S_{mm} \hat d_3$: of a section with principal stiffness $1/GA^* = 1/GA + l^2/(12\,EI)$.
     """
     stiffness = jnp.asarray(stiffness)
-    compliance = jnp.linalg.inv(stiffness)
+    compliance = jax.vmap(inverse)(stiffness)
     arm = jnp.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], stiffness.dtype)
     bending = jnp.einsum("e,ki,ekl,lj->eij", lengths.astype(stiffness.dtype) ** 2 / 12, arm, compliance[:, 3:, 3:], arm)
-    corrected = jnp.linalg.inv(compliance.at[:, :3, :3].add(bending))
+    corrected = jax.vmap(inverse)(compliance.at[:, :3, :3].add(bending))
     return 0.5 * (corrected + jnp.swapaxes(corrected, 1, 2))
 
 

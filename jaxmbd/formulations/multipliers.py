@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..assembly import as_assembly
+from ..lapack import solve
 from ..linear import Layout
 from ..schemes import AbstractScheme, StepInput
 from ..splitting import Split, is_large, saddle_layout, split
@@ -42,7 +43,7 @@ class Multipliers(AbstractFormulation):
 
         def recover(G, balance):
             rows = problem.split.independent(G)
-            return jnp.linalg.solve(rows @ rows.T, rows @ balance)
+            return solve(rows @ rows.T, rows @ balance)
 
         return jnp.concatenate([moves.ravel(), jax.vmap(recover)(directions, balance).ravel()])
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
+from ..lapack import solve
 from ..schemes import AbstractScheme, StepInput
 from ..splitting import (
     Split,
@@ -111,5 +112,5 @@ def _balance_on_implicit_null_space(moves: Moves, problem: Problem) -> Float[Arr
     if problem.rank == 0:
         return problem.basis.T @ balance[0]
     rows, b = jax.lax.stop_gradient((problem.split.independent(problem.scheme.directions(moves, problem.step)[0]), balance[0]))
-    mu = jnp.linalg.solve(rows @ rows.T, rows @ b)
+    mu = solve(rows @ rows.T, rows @ b)
     return correct_null_space(rows, problem.basis).T @ (balance - problem.constraint_forces(moves, mu[None]))[0]

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import ModelError, Result
+from ..lapack import solve
 from ..newton import Newton
 from ..schemes import AbstractScheme, StepInput
 from ..splitting import Split, split_coordinates
@@ -39,7 +40,7 @@ class Reparametrised(AbstractFormulation):
         directions = problem.basis if problem.split.directions is None else problem.split.directions
         if self._implicit(problem.step.system):
             directions = problem.split.tangent
-        increments = jnp.linalg.solve(directions.T @ directions, directions.T @ moves.T).T
+        increments = solve(directions.T @ directions, directions.T @ moves.T).T
         largest = jnp.max(jnp.abs(directions), initial=0)
         size = unit_length(moves, problem)[0] / jnp.where(largest > 0, largest, 1)
         return increments.ravel(), jnp.full(increments.size, size)

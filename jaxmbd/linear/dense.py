@@ -5,40 +5,34 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.lax.linalg import lu, triangular_solve
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
+from ..lapack import LU
 from .base import AbstractLinear, AbstractTangent
 from .soft import corrected, softness
 from .structure import Layout
 
 
 class DenseTangent(AbstractTangent):
-    """A matrix beside its LU factors and the order of their rows; derivatives go through the matrix, solves through the factors.
+    """A matrix beside its LU factors; derivatives go through the matrix, solves through the factors.
 
     The factors may be those of a matrix with `soft` constraints.
     """
 
     matrix: Float[Array, "k k"]
-    factors: Float[Array, "k k"]
-    order: Int[Array, " k"]
+    factors: LU
     soft: bool = eqx.field(static=True, default=False)
 
     def solve(self, rhs: Float[Array, " k"]) -> Float[Array, " k"]:
-        forward = lambda b: self._upper(self._lower(b[self.order]))
-        backward = lambda b: jnp.zeros_like(b).at[self.order].set(self._lower(self._upper(b, True), True))
-        through = lambda once, axis: lambda multiply, b: corrected(once, multiply, b, self._sizes(axis)) if self.soft else once(b)
-        return jax.lax.custom_linear_solve(lambda x: self.matrix @ x, rhs, through(forward, 1), through(backward, 0))
+        forward, backward = self._through(self.factors.solve, 1), self._through(lambda b: self.factors.solve(b, transposed=True), 0)
+        return jax.lax.custom_linear_solve(lambda x: self.matrix @ x, rhs, forward, backward)
 
-    def _sizes(self, axis: int) -> Float[Array, " k"]:
-        return jax.lax.stop_gradient(jnp.sum(jnp.abs(self.matrix), axis=axis))
-
-    def _lower(self, b: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
-        options = {"left_side": True, "lower": True, "unit_diagonal": True, "transpose_a": transposed}
-        return triangular_solve(self.factors, b[:, None], **options)[:, 0]
-
-    def _upper(self, b: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
-        return triangular_solve(self.factors, b[:, None], left_side=True, transpose_a=transposed)[:, 0]
+    def _through(self, once: Callable, axis: int) -> Callable:
+        """A solve with the matrix, whose slopes lie along `axis`, by solves with the factors."""
+        if not self.soft:
+            return lambda _, b: once(b)
+        sizes = jax.lax.stop_gradient(jnp.sum(jnp.abs(self.matrix), axis=axis))
+        return lambda multiply, b: corrected(once, multiply, b, sizes)
 
     def magnitude(self, scale: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.abs(self.matrix) @ scale
@@ -53,10 +47,8 @@ class Dense(AbstractLinear):
         matrix = jax.jacfwd(fn)(x, args)
         matrix = jnp.where(valid, matrix, jnp.eye(x.size, dtype=x.dtype))
         if layout is None or not layout.dependent:
-            factors, _, order = lu(jax.lax.stop_gradient(matrix))
-            return DenseTangent(matrix, factors, order)
-        factors, _, order = lu(jax.lax.stop_gradient(_softened(matrix, layout)))
-        return DenseTangent(matrix, factors, order, soft=True)
+            return DenseTangent(matrix, LU.of(matrix))
+        return DenseTangent(matrix, LU.of(_softened(matrix, layout)), soft=True)
 
 
 def _softened(matrix: Float[Array, "k k"], layout: Layout) -> Float[Array, "k k"]:

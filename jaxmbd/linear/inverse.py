@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..lapack import inverse
+
 LARGEST = 12
 """Matrices larger than this are inverted one after the other."""
 
@@ -11,12 +13,12 @@ LARGEST = 12
 def inverses(matrices: Float[Array, "p p count"]) -> Float[Array, "count p p"]:
     """The inverse of each matrix, the matrices being stacked along the last axis.
 
-    Gauss-Jordan elimination with partial pivoting, all matrices in step, in operations that run along the stack. Nothing waits for the
-    library routines that factorise one matrix at a time, and a batch of batches is just a longer stack.
+    Gauss-Jordan elimination with partial pivoting, all matrices in step, in operations that run along the stack; a batch of batches is
+    just a longer stack. A library routine would take the matrices one at a time.
     """
     size = matrices.shape[0]
     if size > LARGEST:
-        return jax.lax.map(jnp.linalg.inv, jnp.moveaxis(matrices, -1, 0))
+        return jax.lax.map(inverse, jnp.moveaxis(matrices, -1, 0))
     if size == 1:
         return jnp.moveaxis(1 / matrices, -1, 0)
     swept, order = _sweep(matrices)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..formulations import AbstractFormulation
+from ..lapack import singular_values
 from ..newton import Newton
 from ..rows import over_rows
 from ..schemes import StepInput
@@ -42,6 +43,7 @@ def condition_number(
             balances, multipliers = formulation.units(problem)
             matrix = matrix.at[balances].divide(dt)
             matrix = matrix.at[:, x.size - multipliers :].multiply(dt * dt)
-        return jnp.linalg.cond(matrix)
+        values = singular_values(matrix)
+        return values[0] / values[-1]
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming, trajectory.carried)

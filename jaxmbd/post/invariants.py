@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from ..calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
+from ..lapack import solve
 from ..rows import over_rows
 from ..schemes import AbstractVariational
 from ..system import System
@@ -24,7 +25,7 @@ def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | N
 
     def from_momentum(t, q, v, p):
         M = mass_matrix(system, t, q, v, trajectory.dt)
-        v = v + jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
+        v = v + solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
         return continuous_energy(system, t, q, v, trajectory.dt)
 
     return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, p)

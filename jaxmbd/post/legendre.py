@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Literal
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
 from ..formulations import null_space_source
 from ..kinetics import acceleration, velocity
+from ..lapack import solve
 from ..rows import over_rows
 from ..schemes import AbstractVariational
 from ..splitting import null_space, split, split_coordinates
@@ -99,7 +99,7 @@ def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows)
 
     def at(t, q, v, p):
         M = mass_matrix(system, t, q, v, trajectory.dt)
-        change = jnp.linalg.solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
+        change = solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
         return constraint_rate(system, t, q, v + change)
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v, p)
