@@ -5,10 +5,6 @@ axis of the top are kept: the last two are symmetries, which the variational sch
 """
 
 # %% Setup: a symmetric top on its tip, tilted by 40 degrees
-import os
-
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # the motions below run as a batch, see "Derivatives and batches"
-
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt

@@ -2,11 +2,8 @@
 
 import os
 
-# No threads: batched factorisations at the same time can wait for each other forever on few cores, and those of OpenBLAS spin.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false"
-)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
 
 import jax
 import pytest
