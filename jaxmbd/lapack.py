@@ -15,6 +15,8 @@ from jax.custom_batching import custom_vmap
 from jax.lax.linalg import lu, triangular_solve
 from jaxtyping import Array, Float, Int
 
+from .errors import ModelError
+
 SHORT = 100_000
 """Operations of a block; jaxlib spreads a stack from twice as many on."""
 
@@ -27,6 +29,10 @@ def unthreaded(function: Callable, work: int = 10, by_columns: bool = False) -> 
     """
 
     def call(*args):
+        if any(arg.ndim > 2 for arg in args):
+            raise ModelError(
+                f"jaxmbd.lapack takes one matrix, but got shapes {[arg.shape for arg in args]}; use jax.vmap for a stack of them"
+            )
         operations = work * max(max(arg.shape) for arg in args) ** 3
         return _in_blocks(function, operations, by_columns)(*jax.lax.stop_gradient(args))
 

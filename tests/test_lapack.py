@@ -100,6 +100,11 @@ def test_no_stack_is_long_enough_to_be_spread_over_threads(name, shape):
     assert all(count == 1 or operations < SPREAD for count, operations in found), found
 
 
+def test_a_stack_in_place_of_a_matrix_is_an_error():
+    with pytest.raises(mbd.ModelError, match=r"one matrix, but got shapes \[\(3, 5, 5\)\]; use jax.vmap"):
+        lapack.singular_values(matrices(3, 5, 5))
+
+
 def test_short_stacks_are_one_call():
     assert [count for count, _ in stacks(jax.vmap(lapack.inverse), matrices(50, 5, 5))] == [50, 50, 50]
 

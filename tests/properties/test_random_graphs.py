@@ -128,15 +128,27 @@ def test_random_trees(floating, seed):
     check_tree(floating, seed)
 
 
-@settings(max_examples=2, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**31 - 1))
-def test_random_planar_loops(seed):
+def check_planar_loop(seed):
     system = check(*random_planar_loop(seed))
     assert system.constraints(0.0, jnp.zeros(system.params.size)).size - system.rank == 3
 
 
-@settings(max_examples=2, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**31 - 1))
-def test_random_spatial_loops(seed):
+def check_spatial_loop(seed):
     system = check(*random_spatial_loop(seed))
     assert system.params.size - system.rank == 2  # 3 + 2 + 2 + 1 freedoms less six
+
+
+LOOPS = pytest.mark.parametrize("check_loop", [check_planar_loop, check_spatial_loop])
+
+
+@LOOPS
+def test_a_random_loop(check_loop):
+    check_loop(seed=1)
+
+
+@pytest.mark.slow
+@LOOPS
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1))
+def test_random_loops(check_loop, seed):
+    check_loop(seed)
