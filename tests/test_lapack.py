@@ -18,7 +18,9 @@ from jaxmbd import lapack
 
 from .mechanisms import chain, stretched
 
-FACTORISATIONS = {"solve", "inv", "pinv", "lstsq", "qr", "svd", "svdvals", "eigh", "eig", "cholesky", "cond", "matrix_rank", "slogdet"}
+LIBRARIES = ("jnp.linalg", "jax.numpy.linalg", "jax.scipy.linalg", "jax.lax.linalg")
+HARMLESS = {"norm", "block_diag", "det"}
+"""What calls no library routine; determinants only up to three rows, which is all that is asked for."""
 SPREAD = 200_000
 """Operations, as jaxlib counts them, from which on it spreads a stack of matrices over threads."""
 
@@ -49,14 +51,15 @@ def test_solutions_and_derivatives_in_a_batch_are_those_of_single_matrices(trans
             return jax.jit(transform(lambda A, b: jnp.sum(jax.vmap(one)(A, b))))(A, b)
         return jax.jit(jax.vmap(transform(one)))(A, b)
 
-    np.testing.assert_allclose(through(lapack.solve), through(jnp.linalg.solve), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(through(lapack.solve), through(jnp.linalg.solve), rtol=0, atol=3e-14)
 
 
 def test_pseudo_inverse_has_the_derivative_along_matrices_of_its_rank():
-    wide, mix = matrices(3, 5), matrices(4, 3, seed=1)
-    function = lambda wide: lapack.pinv(mix @ wide, 1e-10)
-    np.testing.assert_allclose(function(wide), np.linalg.pinv(mix @ wide, 1e-10), rtol=0, atol=1e-13)
-    check_grads(function, (wide,), order=2, eps=1e-4)
+    tall, wide = matrices(4, 3), matrices(3, 5, seed=1)
+    function = jax.jit(lambda tall, wide: lapack.pinv(tall @ wide, 1e-10))
+    np.testing.assert_allclose(function(tall, wide), np.linalg.pinv(tall @ wide, 1e-10), rtol=0, atol=1e-15)
+    check_grads(function, (tall, wide), order=2, eps=1e-4)
+    check_grads(jax.jit(lambda A: lapack.pinv(A, 1e-10)), (jnp.eye(3, 5),), order=2, eps=1e-4)  # of equal singular values
 
 
 def test_eigenvalues_of_equal_size_have_finite_derivatives():
@@ -116,7 +119,7 @@ def test_blocks_give_what_single_matrices_give(name):
     together = jax.tree.leaves(jax.vmap(jax.vmap(ROUTINES[name]))(A))
     alone = zip(*(jax.tree.leaves(ROUTINES[name](one)) for one in A.reshape(-1, 16, 16)), strict=True)
     for found, expected in zip(together, alone, strict=True):
-        np.testing.assert_allclose(found.reshape(-1, *expected[0].shape), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.reshape(-1, *expected[0].shape), expected, rtol=0, atol=1e-14)
 
 
 def test_other_backends_keep_batches():
@@ -138,9 +141,11 @@ def test_a_batch_of_motions_calls_no_routine_with_a_long_stack(formulation, line
 
 def test_only_one_module_calls_routines_that_jax_would_batch():
     for path in Path(mbd.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if path.name != "lapack.py" and isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("jnp.linalg", "jax.lax.linalg"):
-                assert node.attr not in FACTORISATIONS, f"{path.name} calls {ast.unparse(node)}, which can stand still under vmap"
+        if path.name != "lapack.py":
+            nodes = list(ast.walk(ast.parse(path.read_text())))
+            used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) in LIBRARIES}
+            imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+            assert used <= HARMLESS and not imported & set(LIBRARIES), f"{path.name} calls routines that can stand still under vmap"
 
 
 def test_many_batches_at_once_come_to_an_end():
