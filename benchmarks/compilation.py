@@ -5,7 +5,7 @@ import time
 import jax
 
 import jaxmbd as mbd
-from jaxmbd.compiling import OPTIONS
+from jaxmbd.numerics.compile import OPTIONS
 
 LINKS = (16, 64, 256)
 FORMULATIONS = {"Multipliers": mbd.Multipliers(), "NullSpace": mbd.NullSpace(), "Reparametrised": mbd.Reparametrised()}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 import jaxmbd as mbd
-from jaxmbd.compiling import OPTIONS
+from jaxmbd.numerics.compile import OPTIONS
 
 from .measure import median_times
 

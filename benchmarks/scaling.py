@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd.compiling import OPTIONS
+from jaxmbd.numerics.compile import OPTIONS
 
 SIZES = (4, 16, 64, 256, 1024, 4096)
 DENSE_UP_TO = 64

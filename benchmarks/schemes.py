@@ -12,7 +12,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.start import start
+from jaxmbd.simulation.start import start
 
 from .measure import largest, median_times
 

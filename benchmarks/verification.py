@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd import calculus, post
+from jaxmbd import post
+from jaxmbd.constraints import calculus
 from tests.mechanisms import chain, charged_particle, kepler, pendulum, rotate, spherical_pendulum
 
 from .measure import largest, row

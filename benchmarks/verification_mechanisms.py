@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd import calculus, gallery, post, splitting
+from jaxmbd import gallery, post
+from jaxmbd.constraints import calculus, splitting
 
 from .measure import largest, median_times, row
 

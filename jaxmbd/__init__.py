@@ -1,16 +1,14 @@
 """jaxmbd: differentiable multibody dynamics that keeps what physics keeps."""
 
-from . import gallery as gallery, post as post, rotation as rotation
-from .assemble import assemble as assemble
-from .bodies import (
-    Beam as Beam,
-    Ground as Ground,
-    Particle as Particle,
-    PlanarBody as PlanarBody,
-    RigidBody as RigidBody,
-    Section as Section,
-)
-from .continuation import EquilibriumPath as EquilibriumPath, equilibrium_path as equilibrium_path
+from . import gallery as gallery, post as post
+from .assembly.assembling import assemble as assemble
+from .assembly.mechanism import Mechanism as Mechanism
+from .assembly.parts import Gear as Gear, Joint as Joint
+from .assembly.report import describe as describe
+from .assembly.velocities import joint_velocities as joint_velocities
+from .beams.beam import Beam as Beam
+from .beams.section import Section as Section
+from .bodies import Ground as Ground, Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,
@@ -19,7 +17,8 @@ from .formulations import (
     NullSpace as NullSpace,
     Reparametrised as Reparametrised,
 )
-from .frame import Frame as Frame, Motion as Motion
+from .geometry import rotation as rotation
+from .geometry.frame import Frame as Frame, Motion as Motion
 from .joints import (
     AbstractJoint as AbstractJoint,
     Cylindrical as Cylindrical,
@@ -34,7 +33,6 @@ from .joints import (
     Universal as Universal,
     UserJoint as UserJoint,
 )
-from .linear import Auto as Auto, Dense as Dense, Small as Small, Sparse as Sparse
 from .loads import (
     AbstractJointLoad as AbstractJointLoad,
     AbstractLoad as AbstractLoad,
@@ -47,12 +45,10 @@ from .loads import (
     Torque as Torque,
     UserForce as UserForce,
 )
-from .mechanism import Mechanism as Mechanism
-from .newton import Newton as Newton, Solution as Solution
-from .parts import Gear as Gear, Joint as Joint
-from .rates import joint_velocities as joint_velocities
-from .report import describe as describe
-from .ritz import Reduced as Reduced, ritz as ritz
+from .numerics import lapack as lapack, linear as linear
+from .numerics.linear import Auto as Auto, Dense as Dense, Small as Small, Sparse as Sparse
+from .numerics.newton import Newton as Newton, Solution as Solution
+from .reduction.ritz_forms import Reduced as Reduced, ritz as ritz
 from .schemes import (
     AbstractScheme as AbstractScheme,
     AbstractVariational as AbstractVariational,
@@ -66,10 +62,11 @@ from .schemes import (
     Own as Own,
     Trapezoidal as Trapezoidal,
 )
-from .simulate import simulate as simulate, step as step
-from .sparsity import sparsity as sparsity
-from .start import find_rank as find_rank, project as project, start as start
-from .statics import Equilibrium as Equilibrium, equilibrium as equilibrium
+from .simulation.start import find_rank as find_rank, project as project, start as start
+from .simulation.step_pattern import sparsity as sparsity
+from .simulation.time_loop import simulate as simulate, step as step
+from .simulation.trajectory import State as State, Trajectory as Trajectory
+from .statics.arc_length import EquilibriumPath as EquilibriumPath, equilibrium_path as equilibrium_path
+from .statics.rest import Equilibrium as Equilibrium, equilibrium as equilibrium
+from .statics.vibration import Modes as Modes, modes as modes
 from .system import System as System
-from .trajectory import State as State, Trajectory as Trajectory
-from .vibration import Modes as Modes, modes as modes

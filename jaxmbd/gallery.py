@@ -8,13 +8,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .assembly import chart
-from .bodies import Beam, PlanarBody, RigidBody, Section
+from .assembly.mechanism import Mechanism
+from .assembly.model import chart
+from .assembly.parts import GROUND, Joint
+from .beams.beam import Beam
+from .beams.section import Section
+from .bodies import PlanarBody, RigidBody
 from .bodies.base import number
 from .joints import Fixed, Prismatic, Revolute, Spherical
 from .loads import Force, Gravity, Potential
-from .mechanism import Mechanism
-from .parts import GROUND, Joint
 
 Placement = dict[str, tuple]
 DOWN = (0.0, 0.0, -9.81)

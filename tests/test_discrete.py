@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import rotation
-from jaxmbd.discrete import discrete_gradient, discrete_jacobian, discrete_vjp
+from jaxmbd.numerics.discrete_gradient import discrete_gradient, discrete_jacobian, discrete_vjp
 
 A = jnp.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
 FUNCTIONS = {

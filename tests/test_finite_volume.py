@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import assembly, post, rotation
-from jaxmbd.finite_volume import FiniteVolumeGroup
+from jaxmbd import post, rotation
+from jaxmbd.assembly import model as assembly
+from jaxmbd.beams.finite_volume import FiniteVolumeGroup
 from jaxmbd.gallery import ALUMINIUM_SECTION
 
 from .test_beams import LINE, PULSE, SECTION, free, helix, moved

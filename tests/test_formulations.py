@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import calculus, post, splitting
+from jaxmbd import post
+from jaxmbd.constraints import calculus, splitting
 
 from .mechanisms import bead_on_moving_wire, chain, kepler, pendulum, redundant_pendulum, stretched
 

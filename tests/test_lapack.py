@@ -14,7 +14,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxmbd as mbd
-from jaxmbd import lapack
+from jaxmbd.numerics import lapack
 
 from .mechanisms import chain, stretched
 
@@ -152,7 +152,7 @@ def test_many_batches_at_once_come_to_an_end():
     """In a process of its own, which can be ended: with stacks shared out among threads it stands still within a second."""
     program = """
         import jax, jax.numpy as jnp
-        from jaxmbd import lapack
+        from jaxmbd.numerics import lapack
 
         step = lambda _, now: [A + 1e-3 * jax.vmap(lapack.inverse)(A) for A in now]
         run = jax.jit(lambda now: jax.lax.fori_loop(0, 1000, step, now))

@@ -8,71 +8,57 @@ import pytest
 import jaxmbd
 
 ROOT = Path(jaxmbd.__file__).parent
-ORDER = [
+ROOMS = [
     "errors",
-    "compiling",
-    "rows",
-    "lapack",
-    "rotation",
-    "frame",
-    "bodies",
+    "numerics",
+    "geometry",
     "joints",
     "loads",
-    "groups",
+    "bodies",
     "beams",
-    "finite_volume",
-    "parts",
-    "tree",
     "system",
+    "constraints",
     "assembly",
-    "bodywise",
-    "linear",
-    "newton",
-    "calculus",
-    "discrete",
-    "splitting",
-    "saddle",
-    "kinetics",
     "schemes",
     "formulations",
-    "solving",
-    "trajectory",
-    "reading",
-    "checks",
-    "start",
-    "loading",
+    "simulation",
     "statics",
-    "continuation",
-    "vibration",
-    "floating",
-    "ritz",
-    "sparsity",
-    "simulate",
-    "placement",
-    "stacking",
-    "assemble",
-    "rates",
-    "report",
-    "mechanism",
-    "gallery",
+    "reduction",
     "post",
     "viz",
+    "gallery",
     "cli",
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "__init__.py" and "examples" not in path.parts)
 
 
-def part(path):
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def room(parts):
+    return parts[0].removesuffix(".py")
+
+
+def imported_rooms(path):
+    """The rooms that a module imports from, by whatever form of import."""
+    here = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = here[: len(here) - node.level + 1]
+            modules = [node.module.split(".")] if node.module else [[alias.name] for alias in node.names]
+            yield from (room((*base, *module)) for module in modules)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            assert not any(name.split(".")[0] == "jaxmbd" for name in names), f"{path} imports jaxmbd by its full name"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_left(path):
-    depth = len(path.relative_to(ROOT).parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == depth and node.module:
-            imported = node.module.split(".")[0]
-            assert ORDER.index(imported) < ORDER.index(part(path)), f"{part(path)} imports {imported}, which is to its right"
+    own = room(path.relative_to(ROOT).parts)
+    for other in imported_rooms(path):
+        assert ROOMS.index(other) <= ROOMS.index(own), f"{own} imports {other}, which is to its right"
+
+
+def test_rooms_are_all_there_is():
+    there = {path.name.removesuffix(".py") for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert there - {"__init__", "examples"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import post
-from jaxmbd.frame import Frame, twist
+from jaxmbd.geometry.frame import Frame, twist
 
 DISC = mbd.RigidBody(1.0, (0.2, 0.2, 0.3))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.frame import Frame
+from jaxmbd.geometry.frame import Frame
 
 BALL = mbd.RigidBody.sphere(2.0, 0.5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.linear import refined_solve
+from jaxmbd.numerics.linear import refined_solve
 
 
 def cubic(x, a):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import calculus, post
-from jaxmbd.schemes.quadrature import gauss, interpolation, lobatto
+from jaxmbd import post
+from jaxmbd.constraints import calculus
+from jaxmbd.numerics.polynomials import gauss, interpolation, lobatto
 
 from .mechanisms import bead_on_moving_wire, chain, charged_particle, kepler, pendulum, rotate, spherical_pendulum
 

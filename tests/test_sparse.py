@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.linear import Layout, analyse
-from jaxmbd.linear.structure.pattern import jacobian_pattern
+from jaxmbd.numerics.linear import Layout, analyse
+from jaxmbd.numerics.linear.sparse.pattern import jacobian_pattern
 
 SIZE = 12
 NEIGHBOURS = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8])

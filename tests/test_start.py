@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import calculus
+from jaxmbd.constraints import calculus
 
 from .mechanisms import bead_on_moving_wire, chain, pendulum, redundant_pendulum, stretched
 

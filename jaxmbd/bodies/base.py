@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
-from ..rotation import Vector3
+from ..geometry.rotation import Vector3
 
 Rows = Float[Array, "4 3"]
 Inertia = Float[Array, "4 4"] | Float[np.ndarray, "4 4"]

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..linear import Layout
+from ..constraints.splitting import Split, constraint_count, fulfilled
+from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, constraint_count, fulfilled
 
 Moves = Float[Array, "s n"]
 

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..assembly import Assembly, as_assembly
-from ..bodywise import on_bodies
-from ..calculus import constraint_jacobian
-from ..linear import Layout
+from ..assembly.model import Assembly, as_assembly
+from ..assembly.rigid_motion import on_bodies
+from ..constraints.calculus import constraint_jacobian
+from ..constraints.splitting import Split, decompose, is_large, saddle_layout
+from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, decompose, is_large, saddle_layout
 from .base import AbstractFormulation, Moves, Problem
 from .multipliers import leading_moves, with_zero_multipliers
 from .null_space import redundant

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import as_assembly
-from ..lapack import solve
-from ..linear import Layout
+from ..assembly.model import as_assembly
+from ..constraints.splitting import Split, is_large, saddle_layout, split
+from ..numerics.lapack import solve
+from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, is_large, saddle_layout, split
 from .base import AbstractFormulation, Moves, Problem, unit_length
 
 

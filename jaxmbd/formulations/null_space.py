@@ -7,10 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..errors import ModelError
-from ..lapack import solve
-from ..schemes import AbstractScheme, StepInput
-from ..splitting import (
+from ..constraints.splitting import (
     Split,
     constraint_count,
     correct_null_space,
@@ -21,6 +18,9 @@ from ..splitting import (
     split,
     split_coordinates,
 )
+from ..errors import ModelError
+from ..numerics.lapack import solve
+from ..schemes import AbstractScheme, StepInput
 from ..system import System
 from .base import AbstractFormulation, Moves, Problem, unit_length
 from .multipliers import Multipliers

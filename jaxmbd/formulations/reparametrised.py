@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..constraints.splitting import Split, split_coordinates
 from ..errors import ModelError, Result
-from ..lapack import solve
-from ..newton import Newton
+from ..numerics.lapack import solve
+from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
-from ..splitting import Split, split_coordinates
 from ..system import Scalar, System, Vector
 from .base import AbstractFormulation, Moves, Problem, unit_length
 from .multipliers import Multipliers

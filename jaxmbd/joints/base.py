@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import rotation
 from ..bodies.base import concrete
 from ..errors import ModelError
-from ..frame import Frame, Motion, identity
-from ..rotation import Matrix3
+from ..geometry import rotation
+from ..geometry.frame import Frame, Motion, identity
+from ..geometry.rotation import Matrix3
 
 
 class AbstractJoint(eqx.Module):

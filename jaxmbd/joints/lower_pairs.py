@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import rotation
 from ..bodies.base import number
-from ..frame import Frame, Motion
+from ..geometry import rotation
+from ..geometry.frame import Frame, Motion
 from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, check_not_zero, lock_rows, offset, turned
 
 

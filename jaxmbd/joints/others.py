@@ -9,11 +9,11 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from .. import rotation
 from ..bodies.base import concrete, number
 from ..errors import ModelError
-from ..frame import Frame, Motion
-from ..rotation import Matrix3
+from ..geometry import rotation
+from ..geometry.frame import Frame, Motion
+from ..geometry.rotation import Matrix3
 from .base import AbstractAxisJoint, AbstractJoint, check_axis, check_not_zero, offset
 
 

@@ -12,8 +12,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from ..bodies.base import number
-from ..frame import Frame
-from ..rotation import Vector3
+from ..geometry.frame import Frame
+from ..geometry.rotation import Vector3
 
 
 class Gravity(eqx.Module):

@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from ..bodies.base import number
-from ..frame import Frame, twist
+from ..geometry.frame import Frame, twist
 from .base import AbstractJointLoad, AbstractLoad, as_history, at_time
 
 

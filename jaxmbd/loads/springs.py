@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from ..bodies.base import number
-from ..frame import Frame
+from ..geometry.frame import Frame
 from .base import AbstractJointLoad, AbstractLoad, length
 
 

@@ -1,8 +1,8 @@
 """Post-processing: invariants, Legendre transforms, conditioning and orders of convergence."""
 
+from .accuracy import convergence as convergence, order as order
 from .beams import AlongBeam as AlongBeam, strain_energy as strain_energy, strains as strains, stress_resultants as stress_resultants
 from .conditioning import condition_number as condition_number
-from .convergence import convergence as convergence, order as order
 from .invariants import (
     constraint_rates as constraint_rates,
     constraint_residuals as constraint_residuals,

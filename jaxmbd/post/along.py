@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Callable
 
-from ..compiling import compiled
 from ..errors import ModelError
+from ..numerics.compile import compiled
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 
 
 def along_trajectory(function: Callable) -> Callable:

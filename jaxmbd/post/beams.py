@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import Assembly, as_assembly
-from ..floating import RitzModel
-from ..groups import Indices
+from ..assembly.groups import Indices
+from ..assembly.model import Assembly, as_assembly
+from ..reduction.floating_frame import RitzModel
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 from .along import along_trajectory
 
 Strains = Float[Array, "elements points 6"]

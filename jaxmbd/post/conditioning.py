@@ -5,13 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..formulations import AbstractFormulation
-from ..lapack import singular_values
-from ..newton import Newton
-from ..rows import over_rows
+from ..numerics.lapack import singular_values
+from ..numerics.newton import Newton
+from ..numerics.rows import over_rows
 from ..schemes import StepInput
-from ..solving import step_residual
+from ..simulation.solving import step_residual
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 from .along import along_trajectory
 
 

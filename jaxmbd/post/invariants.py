@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
+from ..constraints.calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
-from ..lapack import solve
-from ..rows import over_rows
+from ..numerics.lapack import solve
+from ..numerics.rows import over_rows
 from ..schemes import AbstractVariational
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 from .along import along_trajectory
 
 

@@ -6,16 +6,16 @@ from typing import Literal
 import jax
 from jaxtyping import Array, Float
 
-from ..calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
+from ..constraints.calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
+from ..constraints.instant import acceleration, velocity
+from ..constraints.splitting import null_space, split, split_coordinates
 from ..errors import ModelError
 from ..formulations import null_space_source
-from ..kinetics import acceleration, velocity
-from ..lapack import solve
-from ..rows import over_rows
+from ..numerics.lapack import solve
+from ..numerics.rows import over_rows
 from ..schemes import AbstractVariational
-from ..splitting import null_space, split, split_coordinates
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 from .along import along_trajectory
 
 Rows = Float[Array, "rows n"]

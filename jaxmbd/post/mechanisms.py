@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import Assembly, as_assembly
+from ..assembly.groups import JointGroup
+from ..assembly.model import Assembly, as_assembly
 from ..errors import ModelError
-from ..frame import Frame, Motion
-from ..groups import JointGroup
+from ..geometry.frame import Frame, Motion
+from ..simulation.trajectory import Trajectory
 from ..system import System
-from ..trajectory import Trajectory
 from .along import along_trajectory
 
 

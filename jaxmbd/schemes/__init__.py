@@ -1,17 +1,12 @@
 """Time discretisations."""
 
 from .base import AbstractScheme as AbstractScheme, StepInput as StepInput
-from .directors import (
+from .energy_momentum import AbstractInterval as AbstractInterval, EnergyMomentum as EnergyMomentum
+from .galerkin import Galerkin as Galerkin
+from .newmark import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha, Newmark as Newmark
+from .rigid_energy_momentum import (
     AbstractDirector as AbstractDirector,
     ConservativeDirector as ConservativeDirector,
     DirectorEnergyMomentum as DirectorEnergyMomentum,
 )
-from .energy_momentum import AbstractInterval as AbstractInterval, EnergyMomentum as EnergyMomentum
-from .galerkin import Galerkin as Galerkin
-from .newmark import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha, Newmark as Newmark
-from .variational import (
-    AbstractVariational as AbstractVariational,
-    Midpoint as Midpoint,
-    Own as Own,
-    Trapezoidal as Trapezoidal,
-)
+from .variational import AbstractVariational as AbstractVariational, Midpoint as Midpoint, Own as Own, Trapezoidal as Trapezoidal

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..kinetics import Instant
+from ..constraints.instant import Instant
 from ..system import Scalar, System, Vector
 
 Memory = tuple[Vector, PyTree]

@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..calculus import momentum
-from ..discrete import discrete_jacobian, discrete_vjp
-from ..kinetics import Instant
+from ..constraints.calculus import momentum
+from ..constraints.instant import Instant
+from ..numerics.discrete_gradient import discrete_jacobian, discrete_vjp
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 

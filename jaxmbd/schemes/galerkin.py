@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
+from ..numerics.polynomials import gauss, interpolation, lobatto
 from ..system import Scalar
-from .quadrature import gauss, interpolation, lobatto
 from .variational import AbstractVariational, Lagrangian
 
 Matrix = tuple[tuple[float, ...], ...]

@@ -5,15 +5,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..assembly import as_assembly
-from ..bodywise import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
-from ..calculus import constraint_jacobian, equations_of_motion, momentum
+from ..assembly.model import as_assembly
+from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
+from ..constraints.calculus import constraint_jacobian, equations_of_motion, momentum
+from ..constraints.instant import Instant, acceleration
 from ..errors import ModelError
-from ..kinetics import Instant, acceleration
-from ..rotation import from_cayley_vector
+from ..geometry.rotation import from_cayley_vector
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
-from .directors import displacement, keep_turning
+from .rigid_energy_momentum import displacement, keep_turning
 
 Moves = Float[Array, "1 n"]
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..calculus import constraint_forces, constraint_jacobian, momentum
-from ..kinetics import Instant
+from ..constraints.calculus import constraint_forces, constraint_jacobian, momentum
+from ..constraints.instant import Instant
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 

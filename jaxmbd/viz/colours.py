@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, is_color_like
 
-from ..assembly import Assembly
+from ..assembly.model import Assembly
 from ..errors import ModelError
 from ..post.beams import AlongBeam, Sections, Strains, energy_density, resultants
 from .skeleton import Curve, read_along

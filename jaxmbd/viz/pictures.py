@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import Assembly, as_assembly
+from ..assembly.model import Assembly, as_assembly
 from ..errors import ModelError
+from ..simulation.trajectory import Trajectory
+from ..statics.vibration import Modes
 from ..system import System, VectorLike
-from ..trajectory import Trajectory
-from ..vibration import Modes
 from .canvas import BLUE, GREY, INK, PALE, Plane, draw_bodies, draw_ground, draw_lines, draw_marks, fit, make_axes
 from .colours import scale_of, shades_of
 from .skeleton import skeleton

@@ -7,12 +7,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import Assembly
-from ..beams import lagrange
-from ..compiling import compiled
-from ..floating import proper_joints
+from ..assembly.model import Assembly
+from ..beams.galerkin import lagrange
 from ..joints import Fixed
+from ..numerics.compile import compiled
 from ..post.beams import AlongBeam, along_beams, distances
+from ..reduction.floating_frame import proper_joints
 
 SAMPLES = 8
 """Lines in which an element is drawn."""

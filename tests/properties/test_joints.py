@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import jaxmbd as mbd
 from jaxmbd import rotation
-from jaxmbd.frame import Frame, Motion, identity
+from jaxmbd.geometry.frame import Frame, Motion, identity
 from jaxmbd.post.mechanisms import _wrench
 
 

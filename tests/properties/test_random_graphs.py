@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 import jaxmbd as mbd
-from jaxmbd import post, rotation, splitting
+from jaxmbd import post, rotation
+from jaxmbd.constraints import splitting
 
 DT, STEPS = 2e-3, 20
 FORMULATIONS = (mbd.Multipliers(), mbd.NullSpace(), mbd.Reparametrised())

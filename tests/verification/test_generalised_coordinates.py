@@ -8,7 +8,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.rotation import axial, from_axis_angle
+from jaxmbd.geometry.rotation import axial, from_axis_angle
 
 END = 0.8
 COUNTS = (40, 80, 160)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import gallery, post, splitting
+from jaxmbd import gallery, post
+from jaxmbd.constraints import splitting
 
 MECHANISM, PLACEMENT = gallery.six_body_linkage()
 SYSTEM, Q0 = mbd.assemble(MECHANISM, PLACEMENT)

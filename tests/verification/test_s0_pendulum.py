@@ -98,7 +98,7 @@ def test_multipliers_of_the_solver_are_the_recovered_ones(swinging):
     system, trajectory = swinging
     row = 7
     from jaxmbd.schemes import StepInput
-    from jaxmbd.solving import step_residual
+    from jaxmbd.simulation.solving import step_residual
 
     known = StepInput(system, trajectory.t[row], trajectory.dt, trajectory.q[row], trajectory.incoming[row])
     formulation = mbd.Multipliers()

@@ -6,7 +6,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.bodywise import Spread, angular_rates, directors, lifted
+from jaxmbd.assembly.rigid_motion import Spread, angular_rates, directors, lifted
 
 CHAINS = {"hinges": (False, 0.01, 300, 68), "ball joints": (True, 0.1, 100, 60)}
 

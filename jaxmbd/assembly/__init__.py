@@ -1,0 +1,1 @@
+"""Mechanisms from bodies, joints and loads, put together and stacked into a system."""

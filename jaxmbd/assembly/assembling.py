@@ -1,0 +1,172 @@
+"""From a mechanism to a system: placement, spanning tree, stacking, closing of loops, rank."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..beams.beam import Beam, node_name
+from ..bodies import Ground, PlanarBody
+from ..bodies.base import concrete
+from ..errors import ModelError
+from ..geometry.frame import Frame, identity
+from ..loads import Gravity
+from ..simulation.start import with_rank_if_cheap
+from ..system import System, Vector
+from . import model as assembly
+from .groups import Rows, stack
+from .model import Assembly
+from .parts import Joint, Parts
+from .placement import (
+    Branches,
+    Coordinates,
+    Poses,
+    as_frame,
+    check_points,
+    close,
+    joint_frames,
+    joint_gaps,
+    reference_poses,
+    set_coordinates,
+)
+from .spanning_tree import Edge, spanning_tree
+from .stack import order_bodies, stack_mechanism
+
+
+def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+    """The system of a mechanism, and the coordinates of its assembled position.
+
+    **Arguments**
+
+    - `placement`: by name, poses of bodies and coordinates of joints. A pose is a `Frame`, a position, or a pair of a position and a
+      rotation (an angle about $z$, a rotation vector (3,), a quaternion (4,) with the scalar first, or a matrix (3, 3)). Poses define the
+      reference position, in which joints told by a point in space sit; bodies without a pose are placed by joints told on
+      points of bodies, or else at the origin. Joints are then moved to the coordinates given for them, and loops closed again.
+    - `solve`: take poses as a rough guess, from which a position is sought in which all joints meet. Which of several positions is found
+      depends on the guess.
+
+    Inside `jit` numbers are hidden: joints are not checked, loops not closed, and redundant constraints not found.
+    """
+    poses, wanted = _read(mechanism, placement or {})
+    if mechanism.beams and (wanted or solve):
+        raise ModelError("a mechanism with beams is placed by poses alone: joint coordinates and solve=True would strain beams")
+    poses = reference_poses(mechanism, poses)
+    frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
+    check_points(mechanism, frames)
+    names = order_bodies(mechanism.bodies)
+    branches = find_branches(mechanism, names)
+    model = stack_mechanism(mechanism, names, frames, poses, branches)
+    if wanted:
+        poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
+    rows = _meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
+    return _finish(model, rows, wanted, mechanism)
+
+
+def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
+    """The spanning tree, with the names of its joints. Joints between bodies in the plane and in space close loops."""
+    place = {name: index for index, name in enumerate(names)}
+
+    def carries(joint: Joint) -> bool:
+        kinds = {type(mechanism.bodies[name]) for name in (joint.a, joint.b)} - {Ground}
+        return joint.kind.moves and (PlanarBody not in kinds or len(kinds) == 1)
+
+    edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in mechanism.connections.values()]
+    grounded = [place[name] for name, body in mechanism.bodies.items() if isinstance(body, Ground)]
+    known = list(mechanism.connections)
+    return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
+
+
+def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
+    """Poses of bodies and coordinates of joints."""
+    wanted = {}
+    poses = {node: frame for name, beam in mechanism.beams.items() for node, frame in _nodes(name, beam, identity()).items()}
+    for name, value in placement.items():
+        if name in mechanism.beams:
+            poses |= _nodes(name, mechanism.beams[name], as_frame(value, name))
+        elif name in mechanism.bodies:
+            if isinstance(mechanism.bodies[name], Ground):
+                raise ModelError(f"{name!r} is fixed in space and cannot be placed")
+            poses[name] = as_frame(value, name)
+        elif name in mechanism.connections:
+            wanted[name] = jnp.atleast_1d(jnp.asarray(value, float))
+            known = mechanism.connections[name].kind.coordinates
+            if wanted[name].shape != (len(known),):
+                raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
+        else:
+            parts = ", ".join([*mechanism.beams, *mechanism.bodies, *mechanism.joints])
+            raise ModelError(f"placement names {name!r}, which is neither a body nor a joint with coordinates; there are {parts}")
+    return poses, wanted
+
+
+def _nodes(name: str, beam: Beam, pose: Frame) -> Poses:
+    """The frames of the nodes of a beam that is free of stress."""
+    rows = jnp.asarray(beam.nodes)
+    return {node_name(name, i): pose @ Frame.from_rows(rows[i]) for i in range(rows.shape[0])}
+
+
+def _in_reach(model: Assembly, poses: Poses) -> Rows:
+    """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
+    rows = stack([poses[name].rows for name in model.bodies])
+    exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
+    oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
+    change = jnp.max(jnp.abs(exact - rows), axis=2)
+    off = concrete(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
+    if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
+        raise ModelError(
+            f"body {model.bodies[int(off.argmax())]!r} cannot take the pose that was given: planar bodies lie in the plane z = 0"
+        )
+    return exact
+
+
+def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
+    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
+    gaps = joint_gaps(model, rows)
+    if not gaps:
+        return rows
+    eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
+    worst = max(gaps, key=lambda name: gaps[name])
+    if gaps[worst] > np.sqrt(eps) * size and not solve:
+        raise ModelError(
+            f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
+            "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
+        )
+    if gaps[worst] <= 64 * eps * size:
+        return rows
+    closed = close(model, rows, wanted)
+    left = joint_gaps(model, closed)
+    worst = max(left, key=lambda name: left[name])
+    if not left[worst] <= np.sqrt(eps) * size:
+        raise ModelError(
+            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
+            "a placement closer to the wanted one, or check that the mechanism can be closed"
+        )
+    return closed
+
+
+def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) -> tuple[System, Vector]:
+    """Gauges and gears set to the assembled position, and the rank found there."""
+    gauges = _initial_gauges(model, model.readings(rows), wanted)
+    model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))
+    acting = [load for load in mechanism.loads if not isinstance(load, Gravity)]
+    powered = any(part.has_power for part in (*acting, *model.beams))
+    system = System.from_functions(
+        kinetic=assembly.kinetic,
+        potential=assembly.potential,
+        constraints=assembly.constraints,
+        forces=assembly.forces if powered else None,
+        chart=assembly.chart,
+        closures=model.closures,
+        params=model,
+    )
+    q0 = model.coordinates(rows, gauges)
+    return with_rank_if_cheap(system, q0), q0
+
+
+def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:
+    """Readings, with the turns of coordinates that were asked for."""
+    turns = [wanted[g.name][g.coordinate] if g.name in wanted and g.angular else readings[i] for i, g in enumerate(model.gauges)]
+    return readings + 2 * np.pi * jnp.round((jnp.stack(turns) - readings) / (2 * np.pi)) if turns else readings

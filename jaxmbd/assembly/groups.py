@@ -1,0 +1,158 @@
+"""Elements of one kind, stacked: what is written for two frames runs for all joints or loads of a kind at once."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..geometry.frame import Frame, Motion, identity
+from ..joints import AbstractJoint
+from ..loads import AbstractJointLoad, AbstractLoad
+
+Indices = tuple[int, ...]
+Rows = Float[Array, "bodies 4 3"]
+
+
+def stack(elements: Sequence[Any]) -> Any:
+    """Elements of one structure as one, each leaf with a leading axis; NumPy stays NumPy, so that digits are kept.
+
+    Numbers that are not hidden are stacked by NumPy in any case: JAX would compile an operation with as many operands as elements.
+    """
+
+    def stacked(*leaves):
+        if all(isinstance(leaf, np.ndarray) for leaf in leaves):
+            return np.stack(leaves)
+        hidden = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        return jnp.stack(leaves) if hidden else jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
+
+    return jax.tree.map(stacked, *elements)
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Arrays one after the other; NumPy stays NumPy."""
+    return np.concatenate(parts) if all(isinstance(part, np.ndarray) for part in parts) else jnp.concatenate(parts)
+
+
+def alike(elements: Sequence[Any], keys: Sequence[Hashable] | None = None) -> list[list[int]]:
+    """Indices of elements that can be stacked and share a key, in the order of first appearance."""
+    found: dict[Any, list[int]] = {}
+    for index, (element, key) in enumerate(zip(elements, keys or [None] * len(elements), strict=True)):
+        leaves, structure = jax.tree.flatten(element)
+        found.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves), key), []).append(index)
+    return list(found.values())
+
+
+def take(values: Float[Array, "n ..."], indices: Indices) -> Float[Array, "k ..."]:
+    """Elements along the first axis; two runs of consecutive ones, as in chains, as slices: the transpose of a gather is slow on CPUs."""
+    places = np.asarray(indices, int)
+    runs = np.split(places, 1 + np.flatnonzero(np.diff(places) != 1))
+    if places.size == 0 or len(runs) > 2:
+        return values[places]
+    return jnp.concatenate([values[run[0] : run[-1] + 1] for run in runs])
+
+
+def gather(rows: Rows, indices: Indices) -> Frame:
+    """The frames of some bodies, stacked."""
+    picked = take(rows, indices)
+    return Frame(picked[:, 0], jnp.swapaxes(picked[:, 1:], 1, 2))
+
+
+class JointGroup(eqx.Module):
+    """Joints of one kind in one role.
+
+    `on_a`, `on_b` are their frames in body axes; `rows` the constraints that count and `columns` the increments that move the child
+    (bodies in a plane and mass points need not all); `reverse` says that the first bodies hang on the second ones in the tree.
+    """
+
+    kind: AbstractJoint
+    on_a: Frame
+    on_b: Frame
+    a: Indices = eqx.field(static=True)
+    b: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    rows: Indices = eqx.field(static=True)
+    columns: Indices = eqx.field(static=True)
+    reverse: bool = eqx.field(static=True, default=False)
+
+    @property
+    def count(self) -> int:
+        """Number of joints."""
+        return len(self.names)
+
+    @property
+    def all_rows(self) -> int:
+        """Number of constraints of a joint of this kind in space."""
+        first = jax.tree.map(lambda leaf: leaf[0], self.kind)
+        return jax.eval_shape(lambda: first.constraint(identity(), identity())).size
+
+    @property
+    def children(self) -> Indices:
+        """Bodies that hang on the joints, if they are branches of the tree."""
+        return self.a if self.reverse else self.b
+
+    def frames(self, bodies: Rows) -> tuple[Frame, Frame]:
+        """The two frames of each joint."""
+        place = jax.vmap(lambda body, local: body @ local)
+        return place(gather(bodies, self.a), self.on_a), place(gather(bodies, self.b), self.on_b)
+
+    def constraints(self, bodies: Rows) -> Float[Array, " m"]:
+        """All constraints of the joints, joint after joint."""
+        if not self.rows:
+            return jnp.zeros(0, bodies.dtype)
+        values = jax.vmap(lambda kind, a, b: kind.constraint(a, b))(self.kind, *self.frames(bodies))
+        return take(values.T, self.rows).T.ravel()
+
+    def coordinates(self, bodies: Rows) -> Float[Array, "count c"]:
+        """The coordinates of each joint."""
+        return jax.vmap(lambda kind, a, b: kind.coordinate(a, b))(self.kind, *self.frames(bodies))
+
+    def motions(self, u: Float[Array, "count columns"], bodies: Rows) -> Motion:
+        """How each child moves relative to its parent."""
+        held = len(self.columns)  # the place of a zero, for increments that do not move the child
+        places = [self.columns.index(i) if i in self.columns else held for i in range(self.kind.freedom)]
+        increments = jnp.pad(u, ((0, 0), (0, 1)))[:, np.asarray(places, int)]
+        move = lambda kind, *given: kind.backward(*given) if self.reverse else kind.motion(*given)
+        return jax.vmap(move)(self.kind, increments, *self.frames(bodies))
+
+
+class LoadGroup(eqx.Module):
+    """Loads of one kind between pairs of bodies."""
+
+    load: AbstractLoad
+    a: Indices = eqx.field(static=True)
+    b: Indices = eqx.field(static=True)
+
+    def potential(self, t: Array, bodies: Rows) -> Array:
+        """Their potential energy."""
+        at = (gather(bodies, self.a), gather(bodies, self.b))
+        return jnp.sum(jax.vmap(lambda load, a, b: load.potential(t, a, b))(self.load, *at))
+
+    def power(self, t: Array, bodies: Rows, rates: Rows, virtual: Rows) -> Array:
+        """The virtual power of their forces."""
+        pairs = [(gather(rows, self.a), gather(rows, self.b)) for rows in (bodies, rates, virtual)]
+        return jnp.sum(jax.vmap(lambda load, *pairs: load.power(t, *pairs))(self.load, *pairs))
+
+
+class JointLoadGroup(eqx.Module):
+    """Loads of one kind on gauges."""
+
+    load: AbstractJointLoad
+    gauges: Indices = eqx.field(static=True)
+
+    def potential(self, t: Array, gauges: Float[Array, " g"]) -> Array:
+        """Their potential energy."""
+        return jnp.sum(jax.vmap(lambda load, c: load.potential(t, c))(self.load, gauges[np.asarray(self.gauges)]))
+
+    def power(self, t: Array, *gauges: Float[Array, " g"]) -> Array:
+        """The virtual power of their forces, from coordinates, rates and virtual rates."""
+        values = [part[np.asarray(self.gauges)] for part in gauges]
+        return jnp.sum(jax.vmap(lambda load, *values: load.power(t, *values))(self.load, *values))
+
+
+def total(groups: Sequence[Any], function: Callable, like: Array) -> Array:
+    """The sum of a scalar over groups."""
+    return sum((function(group) for group in groups), jnp.zeros((), like.dtype))

@@ -1,0 +1,51 @@
+"""A mechanism in words: degrees of freedom, redundant constraints, and the joints that cause them."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..constraints.calculus import constraint_jacobian
+from ..constraints.splitting import constraint_count, known_independent, rank_tolerance
+from ..joints import Free
+from ..system import System, Vector
+from .model import as_assembly
+
+
+def describe(system: System, q: Vector) -> str:
+    """A summary of an assembled system at a position."""
+    model = as_assembly(system)
+    constraints = constraint_count(system, q)
+    independent = constraints if known_independent(system, q) else system.rank
+    kinds = ", ".join(f"{count} {kind.__name__}" for kind, count in model.kinds)
+    lines = [
+        f"bodies: {kinds}",
+        f"coordinates: {q.size}, constraints: {constraints} ({_redundancy(constraints, independent)})",
+        f"degrees of freedom: {'not counted' if independent is None else q.size - independent}",
+        f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
+    ]
+    for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
+        for group in groups:
+            kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
+            lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
+    if independent is not None and constraints > independent:
+        lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
+    return "\n".join(lines)
+
+
+def _redundancy(constraints: int, independent: int | None) -> str:
+    if independent is None:
+        return "redundant ones not looked for; mbd.find_rank(system, q0) finds them"
+    return f"{independent} independent, {constraints - independent} redundant"
+
+
+def redundant_joints(system: System, q: Vector) -> list[str]:
+    """Joints, gears and bodies whose constraints depend on each other: those that take part in reactions without any load."""
+    model = as_assembly(system)
+    G = np.asarray(constraint_jacobian(system, jnp.zeros((), q.dtype), q))
+    size = np.linalg.norm(G, axis=1, keepdims=True)
+    U, values, _ = np.linalg.svd(G / np.where(size > 0, size, 1))
+    rank = int(np.sum(values > rank_tolerance(q.dtype) * values[0]))
+    involved = np.flatnonzero(np.abs(U[:, rank:]).max(axis=1, initial=0) > 1e-6)
+    joints = {name for group in model.joints for name in group.names} | set(model.gears.names)
+    names = model.owners()
+    owners = dict.fromkeys(names[row] for row in involved)
+    return [name for name in owners if name in joints] or list(owners)

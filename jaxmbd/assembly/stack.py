@@ -1,0 +1,224 @@
+"""From named parts to stacked ones: joints, gauges, gears and loads of one kind side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..beams.beam import CONSERVATIVE, GALERKIN, node_name
+from ..beams.finite_volume import FiniteVolumeGroup
+from ..beams.galerkin import AbstractBeamGroup, BeamGroup
+from ..bodies import AbstractBody, Ground, PlanarBody, RigidBody
+from ..bodies.base import concrete
+from ..errors import ModelError
+from ..geometry.frame import Frame, identity
+from ..joints import AbstractJoint, Free
+from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..numerics.compile import compiled
+from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, join, stack
+from .model import Assembly, Gauge, Gears
+from .parts import Parts
+from .placement import Branches, JointFrames, Poses, naming
+
+_SPATIAL = {RigidBody, Ground}  # for pairs of these all constraints of a joint count, and all its increments
+
+
+class Element(NamedTuple):
+    """A joint ready to be stacked: between bodies given by index, with its frames in their axes."""
+
+    name: str
+    kind: AbstractJoint
+    on_a: Frame
+    on_b: Frame
+    a: int
+    b: int
+    reverse: bool
+
+
+def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames, poses: Poses, branches: Branches) -> Assembly:
+    """All parts of a mechanism, stacked by kind; `names` orders the bodies, kind by kind."""
+    place = {name: index for index, name in enumerate(names)}
+    classes = [type(mechanism.bodies[name]) for name in names]
+    on_tree, closing_elements = _elements(mechanism, names, place, frames, poses, branches)
+    tree, closing = stack_joints(on_tree, classes), stack_joints(closing_elements, classes)
+    gauges = _gauges(mechanism, tree, closing)
+    numbered = {(gauge.name, gauge.coordinate): index for index, gauge in enumerate(gauges)}
+    parents = np.arange(len(names))
+    for _, branch in branches:
+        parents[branch.child] = branch.parent
+    return Assembly(
+        inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
+        gravity=sum((load.acceleration for load in mechanism.loads if isinstance(load, Gravity)), np.zeros(3)),
+        tree=tree,
+        closing=closing,
+        gears=_gears(mechanism, numbered),
+        loads=_loads(mechanism, place),
+        joint_loads=_joint_loads(mechanism, numbered),
+        beams=_beams(mechanism, place),
+        gauges=gauges,
+        kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
+        bodies=tuple(names),
+        parents=tuple(parents.tolist()),
+    )
+
+
+def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[Element], list[Element]]:
+    """Joints of the tree, with free bodies first, and joints that close loops."""
+    reverse = {name: branch.reverse for name, branch in branches if name is not None}
+
+    def element(name: str) -> Element:
+        joint, (on_a, on_b) = mechanism.connections[name], frames[name]
+        with naming(name):
+            kind = joint.kind.settled(poses[joint.a] @ on_a, poses[joint.b] @ on_b).bare()
+        return Element(name, kind, on_a, on_b, place[joint.a], place[joint.b], reverse.get(name, False))
+
+    free = [Element(names[b.child], Free(), identity(), identity(), b.parent, b.child, False) for name, b in branches if name is None]
+    return [*free, *map(element, reverse)], [element(name) for name in frames if name not in reverse]
+
+
+def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBody]]) -> tuple[JointGroup, ...]:
+    """Joints stacked by kind, by the kinds of their bodies and by direction; then by what of them counts there."""
+    special = lambda *bodies: tuple(classes[i] for i in bodies) if {classes[i] for i in bodies} - _SPATIAL else None
+    keys = [(special(e.a, e.b), e.reverse) for e in elements]
+    groups = []
+    for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
+        members = [elements[i] for i in indices]
+        rows, columns = tuple(range(_row_count(members[0]))), tuple(range(members[0].kind.freedom))
+        masks = _effective(_group(members, rows, columns), classes)
+        for mask in dict.fromkeys(masks):
+            groups.append(_group([e for e, own in zip(members, masks, strict=True) if own == mask], *mask))
+    return tuple(groups)
+
+
+def _row_count(element: Element) -> int:
+    shape = jax.eval_shape(lambda: element.kind.constraint(identity(), identity())).shape
+    if len(shape) != 1:
+        raise ModelError(f"the constraint of joint {element.name!r} must return a vector (m,), but returned shape {shape}")
+    return shape[0]
+
+
+def _group(members: Sequence[Element], rows: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
+    kind, on_a, on_b = (stack([getattr(e, part) for e in members]) for part in ("kind", "on_a", "on_b"))
+    a, b, names = (tuple(getattr(e, part) for e in members) for part in ("a", "b", "name"))
+    return JointGroup(kind, on_a, on_b, a, b, names, rows, columns, members[0].reverse)
+
+
+def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Rows of each joint that depend on the coordinates of its bodies, and increments that move its child.
+
+    In the plane, and on mass points, some never do. They are found from random positions of such bodies.
+    """
+    kinds = [classes[group.a[0]], classes[group.b[0]]]
+    if _SPATIAL.issuperset(kinds):
+        return [(group.rows, group.columns)] * group.count
+
+    parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
+    rows, columns = map(concrete, _slopes(*parts, *kinds, group.reverse))
+    if rows is None or columns is None:
+        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
+    pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
+    return list(zip(pick(rows), pick(columns), strict=True))
+
+
+@compiled
+def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractBody], second: type[AbstractBody], reverse: bool):
+    """The largest slope of each constraint by coordinates, and of the child's coordinates by each increment, of stacked joints."""
+
+    def one(kind, on_a, on_b, key):
+        q = [_random_coordinates(body, k) for body, k in zip((first, second), jax.random.split(key), strict=True)]
+
+        def frames(q):
+            return Frame.from_rows(first.lift(q[0])) @ on_a, Frame.from_rows(second.lift(q[1])) @ on_b
+
+        def child(u):
+            a, b = frames(q)
+            if reverse:
+                return first.lower((kind.backward(u, a, b)(a) @ on_a.inverse()).rows)
+            return second.lower((kind.motion(u, a, b)(b) @ on_b.inverse()).rows)
+
+        rows = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
+        columns = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else jnp.zeros((1, 0))
+        return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)
+    return [jnp.max(part, axis=0) for part in every]
+
+
+def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
+    """A random position that such a body can take."""
+    increments = jax.random.normal(key, (6,))
+    if kind is PlanarBody:
+        increments = increments * jnp.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    return kind.lower(Free().motion(increments, identity(), identity())(identity()).rows)
+
+
+def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
+    """One for every joint coordinate that a load or a gear needs; those on the tree first."""
+    needed = {(load.joint, load.index) for load in mechanism.loads if isinstance(load, AbstractJointLoad)}
+    for gear in mechanism.gears.values():
+        needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
+    found, begin = [], 0
+    for index, group in enumerate(tree):
+        for element, name in enumerate(group.names):
+            for coordinate in (c for n, c in sorted(needed) if n == name and not isinstance(group.kind, Free)):
+                if coordinate not in group.columns:
+                    raise ModelError(f"coordinate {coordinate} of joint {name!r} cannot move, so that no load or gear can act on it")
+                increment = begin + element * len(group.columns) + group.columns.index(coordinate)
+                found.append(Gauge(name, index, element, coordinate, group.kind.angular[coordinate], increment))
+        begin += group.count * len(group.columns)
+    for index, group in enumerate(closing, len(tree)):
+        for element, name in enumerate(group.names):
+            for coordinate in (c for n, c in sorted(needed) if n == name):
+                found.append(Gauge(name, index, element, coordinate, group.kind.angular[coordinate], begin))
+                begin += 1
+    return tuple(found)
+
+
+def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> Gears:
+    gears = mechanism.gears.values()
+    first = tuple(numbered[gear.first, gear.indices[0]] for gear in gears)
+    second = tuple(numbered[gear.second, gear.indices[1]] for gear in gears)
+    ratio = stack([gear.ratio for gear in gears]) if gears else np.zeros(0)
+    return Gears(ratio, np.zeros(len(gears)), first, second, tuple(mechanism.gears))
+
+
+def _loads(mechanism: Parts, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
+    loads = [load for load in mechanism.loads if isinstance(load, AbstractLoad)]
+    bare = [load.bare() for load in loads]
+    ends = lambda group, end: tuple(place[getattr(loads[i], end)] for i in group)
+    return tuple(LoadGroup(stack([bare[i] for i in group]), ends(group, "a"), ends(group, "b")) for group in alike(bare))
+
+
+def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
+    loads = [load for load in mechanism.loads if isinstance(load, AbstractJointLoad)]
+    bare = [load.bare() for load in loads]
+    gauges = lambda group: tuple(numbered[loads[i].joint, loads[i].index] for i in group)
+    return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
+
+
+def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGroup, ...]:
+    """Elements of all beams, stacked by kind and order."""
+    groups: list[AbstractBeamGroup] = []
+    for kind, order in dict.fromkeys((beam.kind, beam.order) for beam in mechanism.beams.values()):
+        named = {name: beam for name, beam in mechanism.beams.items() if (beam.kind, beam.order) == (kind, order)}
+        first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
+        nodes = [[place[node_name(name, i + a)] for name in named for i in first[name].tolist()] for a in range(order + 1)]
+        reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
+        stiffness, inertia = (join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia"))
+        places = (tuple(map(tuple, nodes)), tuple(named), tuple(beam.elements for beam in named.values()))
+        if kind == GALERKIN:
+            groups.append(BeamGroup(join(reference), stiffness, *places, inertia))
+        else:
+            groups.append(FiniteVolumeGroup(join(reference), stiffness, *places, kind == CONSERVATIVE))
+    return tuple(groups)
+
+
+def order_bodies(bodies: Mapping[str, AbstractBody]) -> tuple[str, ...]:
+    """Names kind by kind, each kind in the order of declaration; the ground comes last."""
+    kinds = list(dict.fromkeys(map(type, bodies.values())))
+    kinds.sort(key=lambda kind: kind is Ground)
+    return tuple(name for kind in kinds for name, body in bodies.items() if type(body) is kind)

@@ -1,0 +1,1 @@
+"""Geometrically exact beams: curves, sections, and the elements they are cut into."""

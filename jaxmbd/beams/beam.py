@@ -1,0 +1,187 @@
+r"""Beams: a curve of frames in space, cut into elements, each of whose nodes is a body of its own.
+
+A node carries the twelve coordinates of a rigid body. Elements with Lagrange polynomials give it stiffness and inertia, and it has none of
+its own but masses put on it; in a beam of finite volumes it is a rigid body with the inertia of the chunk of the beam about it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..bodies.base import concrete, number
+from ..bodies.rigid import RigidBody
+from ..errors import ModelError
+from ..geometry.frame import Frame
+from .section import Section, with_residual_bending
+
+ORDERS = (1, 2, 3)
+GALERKIN, FINITE_VOLUME, CONSERVATIVE = KINDS = ("galerkin", "finite volume", "conservative finite volume")
+
+
+class Beam(eqx.Module):
+    r"""A geometrically exact beam, a special Cosserat rod (112): its reference curve is free of stress.
+
+    Mechanisms know its nodes by the names `"beam[0]"`, `"beam[1]"` and so on, from the end also `"beam[-1]"`, where `"beam"` is the name of
+    the beam: joints, loads and springs act on nodes as on any other body. A pose in the placement moves the whole beam.
+
+    Build one with `line` or `curve`. `masses` puts numbers (mass points) or rigid bodies on nodes. `kind` is that of the elements:
+
+    - `"galerkin"`: `order` is that of the Lagrange polynomials between the nodes of an element (113), strains are integrated with as many
+      points (reduced integration).
+    - `"finite volume"`: two nodes, of which each keeps the balance of its chunk of the beam (S2, appendix); order 1 alone. With `corrected`
+      the stiffness to shear is that of an element in which the moment varies, so that few elements bend as much as many do.
+    - `"conservative finite volume"`: the same strains, with the forces of their potential.
+    """
+
+    nodes: Float[Array, "nodes 4 3"] | Float[np.ndarray, "nodes 4 3"]
+    stiffness: Float[Array, "elements 6 6"] | Float[np.ndarray, "elements 6 6"]
+    inertia: Float[Array, "elements 4 4"] | Float[np.ndarray, "elements 4 4"]
+    masses: dict[int, RigidBody]
+    order: int = eqx.field(static=True)
+    kind: str = eqx.field(static=True, default=GALERKIN)
+
+    @classmethod
+    def line(
+        cls,
+        start: Any,
+        end: Any,
+        section: Any,
+        elements: int,
+        order: int = 1,
+        normal: Any = None,
+        masses: Mapping[int, Any] | None = None,
+        kind: str = GALERKIN,
+        corrected: bool = False,
+    ) -> "Beam":
+        r"""A straight beam from one point to another; $d_1$ is as near to `normal` as it can be (default: any direction)."""
+        start, end = jnp.asarray(number(start)), jnp.asarray(number(end))
+        if start.shape != (3,) or end.shape != (3,):
+            raise ModelError(f"a beam goes from a point (3,) to a point (3,), not from {start.shape} to {end.shape}")
+        rotation = _triad(end - start, normal)
+        return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses, kind, corrected)
+
+    @classmethod
+    def curve(
+        cls,
+        curve: Callable,
+        section: Any,
+        elements: int,
+        order: int = 1,
+        masses: Mapping[int, Any] | None = None,
+        kind: str = GALERKIN,
+        corrected: bool = False,
+    ) -> "Beam":
+        r"""A beam along `curve(x) -> (position, rotation)` for $x$ from 0 to 1; the columns of the rotation are the directors.
+
+        $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each
+        element, or a list with one for each element.
+        """
+        if order not in ORDERS or elements < 1:
+            raise ModelError(f"a beam has elements of order 1, 2 or 3 and at least one, not {elements} of order {order}")
+        if kind not in KINDS or (kind != GALERKIN and order != 1):
+            raise ModelError(f"the kind of a beam is one of {', '.join(KINDS)}, the latter two of order 1, not {kind!r} of order {order}")
+        if corrected and kind == GALERKIN:
+            raise ModelError(f"corrected is for beams of kind {FINITE_VOLUME!r}; those of kind {GALERKIN!r} gain nothing from it")
+        rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
+        _check_curve(concrete(rows))
+        sections = _sections(section, elements)
+        stack = lambda parts: jnp.stack(parts) if any(isinstance(part, jax.Array) for part in parts) else np.stack(parts)
+        stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
+        if corrected:
+            stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
+        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order, kind)
+
+    @property
+    def bodies(self) -> list[RigidBody]:
+        """The bodies of all nodes; most of them without mass, but for finite volumes."""
+        places = range(self.nodes.shape[0])
+        if self.kind == GALERKIN:
+            return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in places]
+        found = _chunks(self.nodes, self.inertia)
+        chunks = found if concrete(found) is None else np.asarray(found)
+        put_on = {i: body.inertia_matrix for i, body in self.masses.items()}
+        return [RigidBody.from_inertia_matrix(chunks[i] + put_on.get(i, 0.0)) for i in places]
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return self.stiffness.shape[0]
+
+
+def _chunks(nodes: Any, inertia: Any) -> Float[Array, "nodes 4 4"]:
+    r"""$\Theta$ of the chunks about all nodes in their axes: straight pieces from node to mid-span, exactly integrated.
+
+    On the way from the node a section moves by $u a$ with $u$ from 0 to 1; $\int_0^1 (X + u a)(X + u a)^T du$ follows from its moments.
+    """
+    inertia = jnp.asarray(inertia)
+    rows = jnp.asarray(nodes, inertia.dtype)
+    halves = 0.5 * jnp.diff(rows[:, 0], axis=0)
+    lengths = jnp.sqrt(jnp.sum(halves**2, axis=1))
+
+    def piece(rows, halves):
+        arms = jnp.pad(jnp.einsum("nix,nx->ni", rows[:, 1:], halves), ((0, 0), (1, 0)))
+        mixed = 0.5 * jnp.einsum("na,nb->nab", inertia[:, 0], arms)
+        square = jnp.einsum("n,na,nb->nab", inertia[:, 0, 0] / 3, arms, arms)
+        return lengths[:, None, None] * (inertia + mixed + jnp.swapaxes(mixed, 1, 2) + square)
+
+    empty = jnp.zeros((rows.shape[0], 4, 4), rows.dtype)
+    return empty.at[:-1].add(piece(rows[:-1], halves)).at[1:].add(piece(rows[1:], -halves))
+
+
+def node_name(beam: str, index: int) -> str:
+    """What a node is called."""
+    return f"{beam}[{index}]"
+
+
+def _triad(tangent: Array, normal: Any) -> Array:
+    """Directors with the third along a tangent and the first near a normal."""
+    length = jnp.linalg.norm(tangent)
+    numbers = concrete(length)
+    if numbers is not None and not numbers > 0:
+        raise ModelError("a beam has no length: its two ends coincide")
+    third = tangent / length
+    hint = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))] if normal is None else jnp.asarray(number(normal))
+    first = hint - (hint @ third) * third
+    size = jnp.linalg.norm(first)
+    numbers = concrete(size)
+    if numbers is not None and not numbers > 1e-6 * np.linalg.norm(np.asarray(hint)):
+        raise ModelError("the normal of a beam lies along it; give another direction for its first director")
+    first = first / size
+    return jnp.stack([first, jnp.cross(third, first), third], axis=1)
+
+
+def _sections(section: Any, elements: int) -> list[Section]:
+    if isinstance(section, Section):
+        return [section] * elements
+    found = [section((i + 0.5) / elements) for i in range(elements)] if callable(section) else list(section)
+    if len(found) != elements or not all(isinstance(one, Section) for one in found):
+        raise ModelError(f"a beam of {elements} elements needs one Section, a function that returns one, or a list with one for each")
+    return found
+
+
+def _masses(masses: Mapping[int, Any], nodes: int) -> dict[int, RigidBody]:
+    """Rigid bodies on nodes, counted from the start."""
+    found = {}
+    for index, value in masses.items():
+        if not -nodes <= index < nodes:
+            raise ModelError(f"a mass sits on node {index} of a beam whose nodes are 0 to {nodes - 1}")
+        body = value if isinstance(value, RigidBody) else RigidBody(value, np.zeros(3))
+        body.check(f"on node {index} of a beam")
+        found[index % nodes] = body
+    return found
+
+
+def _check_curve(rows: np.ndarray | None) -> None:
+    """Refuse curves that stand still or whose directors are not orthonormal."""
+    if rows is None:
+        return
+    points, directors = rows[:, 0], rows[:, 1:]
+    if not np.isfinite(rows).all() or np.min(np.linalg.norm(np.diff(points, axis=0), axis=1)) == 0:
+        raise ModelError("the curve of a beam must be finite and must not stand still between two nodes")
+    if not np.allclose(directors @ np.swapaxes(directors, 1, 2), np.eye(3), atol=1e-6) or np.min(np.linalg.det(directors)) < 0:
+        raise ModelError("the directors of a beam must be the columns of a rotation matrix at every node")

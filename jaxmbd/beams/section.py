@@ -1,0 +1,123 @@
+r"""Cross-sections of beams: stiffness and inertia of a unit of length.
+
+Strains are $\Gamma_i = d_i \cdot \varphi'$ less its value in the reference, and
+$\kappa_1 = \frac12 (d_3 \cdot d_2' - d_2 \cdot d_3')$ and so on, likewise: shear along $d_1$ and $d_2$, stretch along $d_3$, bending about
+$d_1$ and $d_2$, torsion about $d_3$.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..bodies.base import concrete, moments, number
+from ..errors import ModelError
+from ..numerics.lapack import inverse
+
+
+class Section(eqx.Module):
+    r"""A cross-section in the plane of $d_1$ and $d_2$.
+
+    **Arguments**
+
+    - `stiffness`: the matrix from $(\Gamma_1, \Gamma_2, \Gamma_3, \kappa_1, \kappa_2, \kappa_3)$ to forces and moments along the directors,
+      symmetric (6, 6), or its diagonal $(GA_1, GA_2, EA, EI_1, EI_2, GJ)$.
+    - `mass`: of a unit of length, $A_\rho$ (114).
+    - `second`: $M^1_\rho = \int \rho X_1^2\,dA$ and $M^2_\rho = \int \rho X_2^2\,dA$, or a matrix (2, 2) with their product.
+    - `first`: $\int \rho X_1\,dA$ and $\int \rho X_2\,dA$, where the line of the beam is not that of its mass.
+    """
+
+    stiffness: Any
+    mass: Any
+    second: Any
+    first: Any
+
+    def __init__(self, stiffness, mass, second, first=(0.0, 0.0)):
+        self.stiffness, self.second = (_as_matrix(number(value)) for value in (stiffness, second))
+        self.mass, self.first = number(mass), number(first)
+        shapes = (self.stiffness.shape, self.mass.shape, self.second.shape, self.first.shape)
+        if shapes != ((6, 6), (), (2, 2), (2,)):
+            raise ModelError(
+                f"a section takes stiffness (6,) or (6, 6), mass (), second (2,) or (2, 2) and first (2,), not shapes {shapes}"
+            )
+        _check(concrete(self.stiffness), concrete(self.mass), concrete(self.second))
+
+    @property
+    def inertia_matrix(self) -> Any:
+        r"""$\Theta$ of a unit of length: nothing falls on $d_3$, so that it is singular."""
+        xp = jnp if isinstance(self.second, jax.Array) else np
+        xp_first = jnp if isinstance(self.first, jax.Array) else np
+        return moments(self.mass, xp_first.pad(self.first, (0, 1)), xp.pad(self.second, (0, 1)))
+
+    @classmethod
+    def rectangle(cls, width, height, E, density, nu=0.3) -> "Section":
+        r"""A rectangle with `width` along $d_1$ and `height` along $d_2$; its shear factor is $10 (1 + \nu)/(12 + 11 \nu)$."""
+        area, bending = width * height, (width * height**3 / 12, height * width**3 / 12)
+        return cls._isotropic(area, bending, _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu), E, density, nu)
+
+    @classmethod
+    def circle(cls, radius, E, density, nu=0.3) -> "Section":
+        """A full circle."""
+        return cls.tube(radius, 0.0, E, density, nu)
+
+    @classmethod
+    def tube(cls, outer, inner, E, density, nu=0.3) -> "Section":
+        """A circular tube with these radii; its shear factor is Cowper's."""
+        area, bending = np.pi * (outer**2 - inner**2), np.pi / 4 * (outer**4 - inner**4)
+        square, thickness = (1 + (inner / outer) ** 2) ** 2, (inner / outer) ** 2
+        shear = 6 * (1 + nu) * square / ((7 + 6 * nu) * square + (20 + 12 * nu) * thickness)
+        return cls._isotropic(area, (bending, bending), 2 * bending, shear, E, density, nu)
+
+    @classmethod
+    def _isotropic(cls, area, bending, torsion, shear, E, density, nu) -> "Section":
+        G = E / (2 * (1 + nu))
+        stiffness = [shear * G * area, shear * G * area, E * area, E * bending[0], E * bending[1], G * torsion]
+        return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
+
+
+def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) -> Float[Array, "elements 6 6"]:
+    r"""The stiffness of two-node elements that bend also by the moment that their own force has on the way along them.
+
+    Force and moment at mid-span are $(f, m)$, at a distance $s$ from it the moment is $m - s\,d_3 \times f$. With $S = C^{-1}$ the energy
+    of the element, $\frac12 \int \sigma \cdot S \sigma\,ds$, is then that of a compliance for $f$ increased by
+    $\frac{l^2}{12} \hat d_3^T S_{mm} \hat d_3$: of a section with principal stiffness $1/GA^* = 1/GA + l^2/(12\,EI)$.
+    """
+    stiffness = jnp.asarray(stiffness)
+    compliance = jax.vmap(inverse)(stiffness)
+    arm = jnp.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], stiffness.dtype)
+    bending = jnp.einsum("e,ki,ekl,lj->eij", lengths.astype(stiffness.dtype) ** 2 / 12, arm, compliance[:, 3:, 3:], arm)
+    corrected = jax.vmap(inverse)(compliance.at[:, :3, :3].add(bending))
+    return 0.5 * (corrected + jnp.swapaxes(corrected, 1, 2))
+
+
+def _torsion_of_rectangle(width: Any, height: Any) -> Any:
+    """The torsion constant of a rectangle after Saint-Venant."""
+    xp = jnp if isinstance(width, jax.Array) or isinstance(height, jax.Array) else np
+    long, short = xp.maximum(width, height), xp.minimum(width, height)
+    odd = np.arange(1, 40, 2)
+    series = xp.sum(xp.tanh(odd * np.pi * long / (2 * short)) / odd**5.0)
+    return long * short**3 * (1 / 3 - 64 / np.pi**5 * short / long * series)
+
+
+def _stacked(values: list) -> Any:
+    return jnp.stack(values) if any(isinstance(value, jax.Array) for value in values) else np.array(values, float)
+
+
+def _as_matrix(value: Any) -> Any:
+    """A diagonal as a matrix."""
+    return value[:, None] * np.eye(value.shape[0], dtype=value.dtype) if value.ndim == 1 else value
+
+
+def _check(stiffness: np.ndarray | None, mass: np.ndarray | None, second: np.ndarray | None) -> None:
+    for name, matrix in (("stiffness", stiffness), ("second moment of mass", second)):
+        if matrix is None:
+            continue
+        if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
+            raise ModelError(f"the {name} of a section must be finite and symmetric, not {matrix.tolist()}")
+        if np.linalg.eigvalsh(matrix)[0] <= 0:
+            raise ModelError(f"the {name} of a section must be positive definite, not {matrix.tolist()}")
+    if mass is not None and not (np.isfinite(mass) and mass > 0):
+        raise ModelError(f"a section has mass {mass} a unit of length; it must be a positive number")

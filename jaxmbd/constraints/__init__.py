@@ -1,0 +1,1 @@
+"""What constraints admit and forbid at one configuration: ranks, null spaces, charts, projections, consistent starts."""

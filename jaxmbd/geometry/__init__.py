@@ -1,0 +1,1 @@
+"""Rotations, frames and rigid motions."""

@@ -1,0 +1,1 @@
+"""Tools that know nothing of mechanics: arrays, matrices, polynomials, programs, derivatives, equations."""

@@ -1,0 +1,1 @@
+"""The time loop: a start, steps, and what is kept of them."""

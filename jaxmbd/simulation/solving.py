@@ -1,0 +1,85 @@
+"""The solution of one step: Newton's method on the equations of a formulation, and its derivative by all that came before."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..errors import Result
+from ..formulations import AbstractFormulation, Moves, Multipliers, Problem
+from ..numerics.linear import refined_solve
+from ..numerics.newton import Newton
+from ..schemes import AbstractScheme, StepInput
+
+
+class SolvedStep(eqx.Module):
+    """The displacements of a step (where it failed, the last iterate), with the result of Newton's method and the regularity of $G$."""
+
+    moves: Moves
+    result: Array
+    steps: Array
+    residual: Array
+    regular: Array
+
+
+def solve_step(
+    before: StepInput, guess: Moves, alive: Array | bool, scheme: AbstractScheme, formulation: AbstractFormulation, newton: Newton
+) -> SolvedStep:
+    """Solve a step from predicted displacements, unless it is not `alive`."""
+    guess = jax.lax.stop_gradient(guess)
+    solved, *_ = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    return SolvedStep(*solved)
+
+
+def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Problem]) -> Float[Array, " k"]:
+    """The equations of a step, as Newton's method sees them."""
+    formulation, problem = args
+    return formulation.residual(x, problem)
+
+
+@eqx.filter_custom_jvp
+def _solve(before, *, guess, alive, scheme, formulation, newton):
+    """The fields of a `SolvedStep`, and for the derivative: unknowns, last tangent of Newton's method, what was prepared once."""
+    problem = formulation.prepare(scheme, before)
+    x0, scale = formulation.guess(guess, problem)
+    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
+    moves = formulation.moves(solution.value, problem)
+    solved = (moves, solution.result, solution.steps, solution.residual, problem.split.regular)
+    return solved, solution.value, tangent, (problem.split, problem.basis)
+
+
+@_solve.def_jvp
+def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
+    """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
+    (before,), (d_before,) = primals, tangents
+    out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    (moves, result, *rest), x, last, prepared = out
+    constant = lambda d_moves, d_x: ((d_moves, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
+    solved = result == Result.SUCCESS
+    problem = jax.lax.stop_gradient(Problem(scheme, before, *prepared))
+    at_rest = jnp.zeros_like(moves)
+    twin, variable = formulation.differentiated(before, problem)
+    own = twin is formulation
+    y = (
+        jnp.where(solved, x, formulation.guess(at_rest, problem)[0])
+        if own
+        else Multipliers().unknowns(jnp.where(solved, moves, at_rest), variable)
+    )
+
+    def equations(y, before):
+        return twin.residual(y, formulation.differentiated(before, problem)[1])
+
+    def positions(y, before):
+        return twin.moves(y, formulation.differentiated(before, problem)[1])
+
+    _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
+    if change is None:  # the equations do not depend on what is varied
+        return out, constant(None, None)
+    if own:
+        operator = jax.linearize(lambda y: equations(y, before), y)[1]
+        d_y = -refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
+    else:
+        d_y = -newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
+    d_y = jnp.where(solved, d_y, 0)
+    _, d_moves = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
+    return out, constant(jnp.where(solved, d_moves, 0), d_y if own else None)

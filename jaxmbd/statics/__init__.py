@@ -1,0 +1,1 @@
+"""Positions of rest, paths of them, and small vibrations about them."""

@@ -1,0 +1,68 @@
+r"""Small vibrations about an equilibrium of any constrained system.
+
+With $K$ the derivative of all forces at fixed multipliers, $M$ the mass matrix and $P$ a null space matrix of the constraints, modes
+solve $P^T K P\,x = \omega^2 P^T M P\,x$ and move coordinates by $P x$.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from ..constraints.calculus import constraint_forces, equations_of_motion, mass_matrix
+from ..constraints.consistency import as_coordinates, known
+from ..constraints.splitting import least_norm_multipliers, null_space, split
+from ..errors import ModelError
+from ..numerics.compile import compiled
+from ..numerics.lapack import generalised_eigh
+from ..simulation.start import find_rank
+from ..system import Scalar, System, Vector, VectorLike
+
+
+class Modes(eqx.Module):
+    r"""Squares of circular frequencies in rising order, and changes of coordinates, one row a mode, of unit mass $\phi^T M \phi = 1$."""
+
+    squares: Float[Array, " modes"]
+    shapes: Float[Array, "modes n"]
+
+    @property
+    def frequencies(self) -> Float[Array, " modes"]:
+        """In hertz; where the equilibrium is not stable, minus the rate at which a motion grows, over a full turn."""
+        size = jnp.abs(self.squares)
+        root = jnp.where(size > 0, jnp.sqrt(jnp.where(size > 0, size, 1)), 0)
+        return jnp.sign(self.squares) * root / (2 * np.pi)
+
+
+def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | None = None) -> Modes:
+    r"""The `count` slowest modes (default: all) about the equilibrium `q`, as `equilibrium` finds it.
+
+    Forces without a potential count with the symmetric part of their derivative; forces that depend on velocities do not count.
+    Differentiable where frequencies are distinct.
+    """
+    q = as_coordinates(system, q, "q")
+    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
+    if system.rank is None:
+        system = find_rank(system, q, t)
+    found, unbalanced, size = _modes(system, q, t)
+    off, size = known(unbalanced), known(size)
+    if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * max(size, float(jnp.finfo(q.dtype).tiny)):
+        raise ModelError(f"forces are out of balance by {off:.3g} at this position; use mbd.equilibrium(system, q) to find one at rest")
+    squares = known(found.squares)
+    if squares is not None and not np.isfinite(squares).all():
+        raise ModelError("the mass matrix is singular for an admissible motion: every free motion needs inertia to have a frequency")
+    return Modes(found.squares[:count], found.shapes[:count])
+
+
+@compiled
+def _modes(system: System, q: Vector, t: Scalar) -> tuple[Modes, Array, Array]:
+    """All modes, the largest force out of balance, and the size of the forces that balance."""
+    zero, one = jnp.zeros_like(q), jnp.ones((), q.dtype)
+    forces = lambda q: equations_of_motion(system, t, q, zero, zero, one)
+    P = null_space(system, t, q, "chart" if system.has("chart") else "qr", split(system, t, q))
+    multipliers = least_norm_multipliers(system, t, q, -forces(q))
+    balance = lambda q: forces(q) + constraint_forces(system, t, q, multipliers)
+    K, M = P.T @ jax.jacfwd(balance)(q) @ P, P.T @ mass_matrix(system, t, q, zero, one) @ P
+    squares, vectors = generalised_eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    stiffness = jnp.max(jnp.abs(K), initial=0) * jnp.max(jnp.abs(q))
+    return Modes(squares, (P @ vectors).T), jnp.max(jnp.abs(P.T @ forces(q)), initial=0), stiffness
