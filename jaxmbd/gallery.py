@@ -14,9 +14,9 @@ from .assembly.parts import GROUND, Joint
 from .beams.beam import Beam
 from .beams.section import Section
 from .bodies import PlanarBody, RigidBody
-from .bodies.base import number
 from .joints import Fixed, Prismatic, Revolute, Spherical
 from .loads import Force, Gravity, Potential
+from .numerics.arrays import number
 
 Placement = dict[str, tuple]
 DOWN = (0.0, 0.0, -9.81)

@@ -11,14 +11,13 @@ from jaxtyping import Array
 
 from ..beams.beam import Beam, node_name
 from ..bodies import Ground, PlanarBody
-from ..bodies.base import concrete
 from ..errors import ModelError
-from ..geometry.frame import Frame, identity
+from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
+from ..numerics.arrays import known, stack
 from ..simulation.start import with_rank_if_cheap
 from ..system import System, Vector
 from . import model as assembly
-from .groups import Rows, stack
 from .model import Assembly
 from .parts import Joint, Parts
 from .placement import (
@@ -114,7 +113,7 @@ def _in_reach(model: Assembly, poses: Poses) -> Rows:
     exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
     oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
     change = jnp.max(jnp.abs(exact - rows), axis=2)
-    off = concrete(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
+    off = known(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
     if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
         raise ModelError(
             f"body {model.bodies[int(off.argmax())]!r} cannot take the pose that was given: planar bodies lie in the plane z = 0"

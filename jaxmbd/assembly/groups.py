@@ -1,58 +1,15 @@
 """Elements of one kind, stacked: what is written for two frames runs for all joints or loads of a kind at once."""
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..geometry.frame import Frame, Motion, identity
+from ..geometry.frame import Frame, Motion, Rows, identity
 from ..joints import AbstractJoint
 from ..loads import AbstractJointLoad, AbstractLoad
-
-Indices = tuple[int, ...]
-Rows = Float[Array, "bodies 4 3"]
-
-
-def stack(elements: Sequence[Any]) -> Any:
-    """Elements of one structure as one, each leaf with a leading axis; NumPy stays NumPy, so that digits are kept.
-
-    Numbers that are not hidden are stacked by NumPy in any case: JAX would compile an operation with as many operands as elements.
-    """
-
-    def stacked(*leaves):
-        if all(isinstance(leaf, np.ndarray) for leaf in leaves):
-            return np.stack(leaves)
-        hidden = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return jnp.stack(leaves) if hidden else jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
-
-    return jax.tree.map(stacked, *elements)
-
-
-def join(parts: Sequence[Any]) -> Any:
-    """Arrays one after the other; NumPy stays NumPy."""
-    return np.concatenate(parts) if all(isinstance(part, np.ndarray) for part in parts) else jnp.concatenate(parts)
-
-
-def alike(elements: Sequence[Any], keys: Sequence[Hashable] | None = None) -> list[list[int]]:
-    """Indices of elements that can be stacked and share a key, in the order of first appearance."""
-    found: dict[Any, list[int]] = {}
-    for index, (element, key) in enumerate(zip(elements, keys or [None] * len(elements), strict=True)):
-        leaves, structure = jax.tree.flatten(element)
-        found.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves), key), []).append(index)
-    return list(found.values())
-
-
-def take(values: Float[Array, "n ..."], indices: Indices) -> Float[Array, "k ..."]:
-    """Elements along the first axis; two runs of consecutive ones, as in chains, as slices: the transpose of a gather is slow on CPUs."""
-    places = np.asarray(indices, int)
-    runs = np.split(places, 1 + np.flatnonzero(np.diff(places) != 1))
-    if places.size == 0 or len(runs) > 2:
-        return values[places]
-    return jnp.concatenate([values[run[0] : run[-1] + 1] for run in runs])
+from ..numerics.arrays import Indices, take
 
 
 def gather(rows: Rows, indices: Indices) -> Frame:
@@ -151,8 +108,3 @@ class JointLoadGroup(eqx.Module):
         """The virtual power of their forces, from coordinates, rates and virtual rates."""
         values = [part[np.asarray(self.gauges)] for part in gauges]
         return jnp.sum(jax.vmap(lambda load, *values: load.power(t, *values))(self.load, *values))
-
-
-def total(groups: Sequence[Any], function: Callable, like: Array) -> Array:
-    """The sum of a scalar over groups."""
-    return sum((function(group) for group in groups), jnp.zeros((), like.dtype))

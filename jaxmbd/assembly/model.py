@@ -17,9 +17,10 @@ from jaxtyping import Array, Float
 from ..beams.galerkin import AbstractBeamGroup
 from ..bodies import AbstractBody
 from ..errors import ModelError
-from ..geometry.frame import Motion
+from ..geometry.frame import Motion, Rows
+from ..numerics.arrays import Indices, total
 from ..system import System, Vector
-from .groups import Indices, JointGroup, JointLoadGroup, LoadGroup, Rows, total
+from .groups import JointGroup, JointLoadGroup, LoadGroup
 
 
 class Gauge(NamedTuple):

@@ -8,11 +8,11 @@ import equinox as eqx
 
 from ..beams.beam import Beam, node_name
 from ..bodies import AbstractBody, Ground
-from ..bodies.base import number
 from ..errors import ModelError
 from ..geometry.frame import Frame
 from ..joints import AbstractJoint, UserJoint
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..numerics.arrays import number
 
 GROUND = "ground"
 

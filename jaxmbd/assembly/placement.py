@@ -9,14 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete, number
 from ..errors import ModelError
 from ..geometry import rotation
-from ..geometry.frame import Frame, identity
+from ..geometry.frame import Frame, Rows, identity
 from ..joints import Free
+from ..numerics.arrays import known, number
 from ..numerics.compile import compiled
 from ..numerics.lapack import pinv, solve
-from .groups import Rows
 from .model import Assembly
 from .parts import Joint, Parts
 from .spanning_tree import Branch
@@ -63,7 +62,7 @@ def as_frame(value: Any, who: str) -> Frame:
             "(3,), or a pair of it and an angle, a rotation vector (3,), a quaternion (4,) or a matrix (3, 3)"
         )
     frame = Frame(position, makers[turn.shape](turn))
-    numbers = concrete(frame.rows)
+    numbers = known(frame.rows)
     if numbers is not None and not (np.isfinite(numbers).all() and np.allclose(numbers[1:] @ numbers[1:].T, np.eye(3), atol=1e-4)):
         raise ModelError(f"the placement of {who!r} is not a finite position with a rotation: {numbers.tolist()}")
     return frame
@@ -83,7 +82,7 @@ def check_points(mechanism: Parts, frames: JointFrames) -> None:
     for name, pair in frames.items():
         joint = mechanism.connections[name]
         for body, frame in zip((joint.a, joint.b), pair, strict=True):
-            offset = concrete(frame.origin)
+            offset = known(frame.origin)
             if not mechanism.bodies[body].oriented and offset is not None and np.max(np.abs(offset)) > 1e-8:
                 raise ModelError(f"joint {name!r} is not at the mass point {body!r}, but off it by {offset.tolist()}; place them together")
 
@@ -134,7 +133,7 @@ def joint_gaps(model: Assembly, rows: Rows) -> dict[str, float]:
     """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
     gaps: dict[str, float] = {}
     for group in model.joints:
-        values = concrete(group.constraints(rows).reshape(group.count, -1))
+        values = known(group.constraints(rows).reshape(group.count, -1))
         if values is not None:
             gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
     return gaps

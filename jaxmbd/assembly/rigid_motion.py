@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
+from ..geometry.frame import Rows
 from ..geometry.rotation import axial, determinant, solve
 from ..system import System, Vector
-from .model import Assembly, Rows
+from .model import Assembly
 
 Vectors = Float[Array, "bodies 3"]
 Matrices = Float[Array, "bodies 3 3"]

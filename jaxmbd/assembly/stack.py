@@ -12,13 +12,13 @@ from ..beams.beam import CONSERVATIVE, GALERKIN, node_name
 from ..beams.finite_volume import FiniteVolumeGroup
 from ..beams.galerkin import AbstractBeamGroup, BeamGroup
 from ..bodies import AbstractBody, Ground, PlanarBody, RigidBody
-from ..bodies.base import concrete
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
-from .groups import JointGroup, JointLoadGroup, LoadGroup, alike, join, stack
+from .groups import JointGroup, JointLoadGroup, LoadGroup
 from .model import Assembly, Gauge, Gears
 from .parts import Parts
 from .placement import Branches, JointFrames, Poses, naming
@@ -116,7 +116,7 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
         return [(group.rows, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
-    rows, columns = map(concrete, _slopes(*parts, *kinds, group.reverse))
+    rows, columns = map(known, _slopes(*parts, *kinds, group.reverse))
     if rows is None or columns is None:
         raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]

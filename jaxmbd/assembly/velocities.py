@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete
 from ..constraints.consistency import as_coordinates
 from ..constraints.splitting import chart_directions, closure_jacobian
 from ..errors import ModelError
 from ..joints import Free
+from ..numerics.arrays import known
 from ..numerics.lapack import pinv
 from ..system import System, Vector, VectorLike
 from .groups import JointGroup
@@ -37,7 +37,7 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
         return jnp.zeros_like(q)
     rows, wanted = (jnp.concatenate(part) for part in zip(*equations, strict=True))
     found = pinv(rows, float(jnp.finfo(q.dtype).eps) ** (2 / 3)) @ wanted
-    off, size = concrete(jnp.max(jnp.abs(rows @ found - wanted))), concrete(jnp.max(jnp.abs(wanted), initial=0))
+    off, size = known(jnp.max(jnp.abs(rows @ found - wanted))), known(jnp.max(jnp.abs(wanted), initial=0))
     if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * size:
         raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
     return directions @ found

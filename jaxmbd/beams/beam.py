@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete, number
 from ..bodies.rigid import RigidBody
 from ..errors import ModelError
 from ..geometry.frame import Frame
+from ..numerics.arrays import known, number, stack
 from .section import Section, with_residual_bending
 
 ORDERS = (1, 2, 3)
@@ -88,9 +87,8 @@ class Beam(eqx.Module):
         if corrected and kind == GALERKIN:
             raise ModelError(f"corrected is for beams of kind {FINITE_VOLUME!r}; those of kind {GALERKIN!r} gain nothing from it")
         rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
-        _check_curve(concrete(rows))
+        _check_curve(known(rows))
         sections = _sections(section, elements)
-        stack = lambda parts: jnp.stack(parts) if any(isinstance(part, jax.Array) for part in parts) else np.stack(parts)
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
         if corrected:
             stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
@@ -103,7 +101,7 @@ class Beam(eqx.Module):
         if self.kind == GALERKIN:
             return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in places]
         found = _chunks(self.nodes, self.inertia)
-        chunks = found if concrete(found) is None else np.asarray(found)
+        chunks = found if known(found) is None else np.asarray(found)
         put_on = {i: body.inertia_matrix for i, body in self.masses.items()}
         return [RigidBody.from_inertia_matrix(chunks[i] + put_on.get(i, 0.0)) for i in places]
 
@@ -141,14 +139,14 @@ def node_name(beam: str, index: int) -> str:
 def _triad(tangent: Array, normal: Any) -> Array:
     """Directors with the third along a tangent and the first near a normal."""
     length = jnp.linalg.norm(tangent)
-    numbers = concrete(length)
+    numbers = known(length)
     if numbers is not None and not numbers > 0:
         raise ModelError("a beam has no length: its two ends coincide")
     third = tangent / length
     hint = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))] if normal is None else jnp.asarray(number(normal))
     first = hint - (hint @ third) * third
     size = jnp.linalg.norm(first)
-    numbers = concrete(size)
+    numbers = known(size)
     if numbers is not None and not numbers > 1e-6 * np.linalg.norm(np.asarray(hint)):
         raise ModelError("the normal of a beam lies along it; give another direction for its first director")
     first = first / size

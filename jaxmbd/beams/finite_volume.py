@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.groups import Rows
+from ..geometry.frame import Rows
 from ..geometry.rotation import from_cayley_vector
 from .galerkin import PERMUTATIONS, AbstractBeamGroup
 

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.groups import Indices, Rows, join, take
+from ..geometry.frame import Rows
+from ..numerics.arrays import Indices, join, take
 from ..numerics.lapack import solve
 
 Elements = Float[Array, "elements nodes 4 3"]

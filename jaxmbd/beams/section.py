@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete, moments, number
+from ..bodies.base import moments
 from ..errors import ModelError
+from ..numerics.arrays import known, library, number
 from ..numerics.lapack import inverse
 
 
@@ -43,14 +44,13 @@ class Section(eqx.Module):
             raise ModelError(
                 f"a section takes stiffness (6,) or (6, 6), mass (), second (2,) or (2, 2) and first (2,), not shapes {shapes}"
             )
-        _check(concrete(self.stiffness), concrete(self.mass), concrete(self.second))
+        _check(known(self.stiffness), known(self.mass), known(self.second))
 
     @property
     def inertia_matrix(self) -> Any:
         r"""$\Theta$ of a unit of length: nothing falls on $d_3$, so that it is singular."""
-        xp = jnp if isinstance(self.second, jax.Array) else np
-        xp_first = jnp if isinstance(self.first, jax.Array) else np
-        return moments(self.mass, xp_first.pad(self.first, (0, 1)), xp.pad(self.second, (0, 1)))
+        pad = lambda part: library(part).pad(part, (0, 1))
+        return moments(self.mass, pad(self.first), pad(self.second))
 
     @classmethod
     def rectangle(cls, width, height, E, density, nu=0.3) -> "Section":
@@ -95,7 +95,7 @@ def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) ->
 
 def _torsion_of_rectangle(width: Any, height: Any) -> Any:
     """The torsion constant of a rectangle after Saint-Venant."""
-    xp = jnp if isinstance(width, jax.Array) or isinstance(height, jax.Array) else np
+    xp = library(width, height)
     long, short = xp.maximum(width, height), xp.minimum(width, height)
     odd = np.arange(1, 40, 2)
     series = xp.sum(xp.tanh(odd * np.pi * long / (2 * short)) / odd**5.0)
@@ -103,7 +103,7 @@ def _torsion_of_rectangle(width: Any, height: Any) -> Any:
 
 
 def _stacked(values: list) -> Any:
-    return jnp.stack(values) if any(isinstance(value, jax.Array) for value in values) else np.array(values, float)
+    return jnp.stack(values) if library(*values) is jnp else np.array(values, float)
 
 
 def _as_matrix(value: Any) -> Any:

@@ -10,13 +10,13 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..geometry.rotation import Vector3
+from ..numerics.arrays import known, library, number
 
 Rows = Float[Array, "4 3"]
 Inertia = Float[Array, "4 4"] | Float[np.ndarray, "4 4"]
@@ -115,27 +115,15 @@ class Particle(AbstractBody):
         check_mass(name, self.mass)
 
 
-def number(value: Any) -> Any:
-    """A number or array as a parameter: what JAX holds or traces stays with it, the rest keeps all its digits in NumPy."""
-    held = any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value))
-    return jnp.asarray(value) if held else np.asarray(value, float)
-
-
-def concrete(value: Any) -> np.ndarray | None:
-    """The numbers behind a parameter, or `None` inside a transformation that hides them."""
-    value = jax.lax.stop_gradient(value)
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
-
-
 def moments(mass: Any, first: Any, second: Any) -> Inertia:
     r"""$\Theta$ from mass, first moment and second moment."""
-    xp = jnp if any(isinstance(part, jax.Array) for part in (mass, first, second)) else np
+    xp = library(mass, first, second)
     mass, first, second = (xp.asarray(part) for part in (mass, first, second))
     return xp.concatenate([xp.concatenate([mass[None], first])[None], xp.concatenate([first[:, None], second], axis=1)])
 
 
 def check_mass(name: str, mass: Any) -> None:
     """Refuse masses that are not positive."""
-    value = concrete(mass)
+    value = known(mass)
     if value is not None and not (value.ndim == 0 and np.isfinite(value) and value > 0):
         raise ModelError(f"body {name!r} has mass {value}; it must be a positive number")

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
-from .base import AbstractBody, Inertia, Rows, check_mass, concrete, moments, number
+from ..numerics.arrays import known, number
+from .base import AbstractBody, Inertia, Rows, check_mass, moments
 
 
 class PlanarBody(AbstractBody):
@@ -57,7 +58,7 @@ class PlanarBody(AbstractBody):
 
     def check(self, name: str) -> None:
         check_mass(name, self.mass)
-        inertia = concrete(self.inertia)
+        inertia = known(self.inertia)
         if inertia is not None and not (np.isfinite(inertia) and inertia >= 0):
             raise ModelError(f"body {name!r} has moment of inertia {inertia}; it must not be negative")
 

@@ -4,14 +4,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.spatial import ConvexHull
 
 from ..errors import ModelError
-from .base import AbstractBody, Inertia, Rows, check_mass, concrete, moments, number
+from ..numerics.arrays import known, library, number
+from .base import AbstractBody, Inertia, Rows, check_mass, moments
 
 PRODUCTS = np.array([[0.5, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0.5],
                      [0, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0]])  # fmt: skip
@@ -61,14 +61,13 @@ class RigidBody(AbstractBody):
 
     @property
     def inertia_matrix(self) -> Inertia:
-        xp = jnp if isinstance(self.inertia, jax.Array) else np
-        euler = 0.5 * xp.trace(self.inertia) * np.eye(3) - self.inertia
+        euler = 0.5 * library(self.inertia).trace(self.inertia) * np.eye(3) - self.inertia
         first = self.mass * self.com
         return moments(self.mass, first, euler + first[:, None] * self.com)
 
     def check(self, name: str) -> None:
         check_mass(name, self.mass)
-        inertia = concrete(self.inertia)
+        inertia = known(self.inertia)
         if inertia is None:
             return
         if not np.isfinite(inertia).all() or not np.allclose(inertia, inertia.T, rtol=0, atol=1e-6 * np.abs(inertia).max()):
@@ -86,8 +85,7 @@ class RigidBody(AbstractBody):
     def from_euler_tensor(cls, mass, euler, com=(0.0, 0.0, 0.0)) -> "RigidBody":
         r"""From the second moment of mass $E = \int (X - c)(X - c)^T dm$ about the centre of mass, $J = \mathrm{tr}(E) I - E$ (57)."""
         euler = number(euler)
-        xp = jnp if isinstance(euler, jax.Array) else np
-        return cls(mass, xp.trace(euler) * np.eye(3) - euler, com)
+        return cls(mass, library(euler).trace(euler) * np.eye(3) - euler, com)
 
     @classmethod
     def from_inertia_matrix(cls, theta) -> "RigidBody":
@@ -124,7 +122,7 @@ class RigidBody(AbstractBody):
     def from_vertices(cls, vertices: Any, density) -> "RigidBody":
         """The homogeneous convex hull of points (k, 3) in body axes; differentiable by points that stay its corners."""
         vertices = jnp.asarray(vertices)
-        points = concrete(vertices)
+        points = known(vertices)
         if points is None:
             raise ModelError("from_vertices finds the hull of points from their numbers: call it outside jit and vmap")
         corners = vertices[ConvexHull(points).simplices]
@@ -134,7 +132,7 @@ class RigidBody(AbstractBody):
     @classmethod
     def _principal(cls, mass, second: Sequence) -> "RigidBody":
         """From the principal values of the Euler tensor for unit mass."""
-        traced = any(isinstance(value, jax.Array) for value in (mass, *second))
+        traced = library(mass, *second) is jnp
         return cls.from_euler_tensor(mass, mass * (jnp.diag(jnp.stack(second)) if traced else np.diag(second)))
 
     @classmethod

@@ -1,7 +1,5 @@
 """Checks of what the user gives, before anything is integrated. Inside `jit` or `vmap` only shapes can be checked."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,16 +7,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from ..errors import ModelError
+from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..system import Scalar, System, Vector, VectorLike, is_parameter
 from .calculus import constraint_jacobian, constraint_rate, constraint_slopes, mass_matrix
 from .splitting import Split, chart_size, is_large, null_space, rank, rank_tolerance, split
-
-
-def known(value: Any) -> np.ndarray | None:
-    """The numbers behind a value, or `None` inside a transformation that hides them."""
-    value = jax.lax.stop_gradient(value)
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:

@@ -12,6 +12,9 @@ from jaxtyping import Array, Float
 from . import rotation
 from .rotation import Vector3
 
+Rows = Float[Array, "frames 4 3"]
+"""Points and directors of several frames."""
+
 
 def _floating(value) -> Array:
     value = jnp.asarray(value)

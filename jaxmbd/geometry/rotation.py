@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from ..numerics.arrays import root
+
 Vector3 = Float[Array, "3"]
 Matrix3 = Float[Array, "3 3"]
 
@@ -122,7 +124,7 @@ def to_axis_angle(R: Matrix3) -> tuple[Vector3, Array]:
     """A unit axis and an angle between zero and half a turn; the axis of no rotation is the third one."""
     theta = log(R)
     square = theta @ theta
-    angle = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    angle = root(square)
     third = jnp.array([0, 0, 1], theta.dtype)
     return jnp.where(square > 0, theta / jnp.where(angle > 0, angle, 1), third), angle
 

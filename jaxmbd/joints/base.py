@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion, identity
 from ..geometry.rotation import Matrix3
+from ..numerics.arrays import known
 
 
 class AbstractJoint(eqx.Module):
@@ -106,14 +106,14 @@ def check_axis(name: str, axis: Any) -> None:
     """Refuse what is not a direction."""
     if axis.shape != (3,):
         raise ModelError(f"joint {name!r} has an axis of shape {axis.shape}; it must have three components")
-    numbers = concrete(axis)
+    numbers = known(axis)
     if numbers is not None and not (np.isfinite(numbers).all() and np.linalg.norm(numbers) > 0):
         raise ModelError(f"joint {name!r} has the axis {numbers}, which has no direction")
 
 
 def check_not_zero(name: str, what: str, value: Any) -> None:
     """Refuse numbers that are zero or not finite."""
-    numbers = concrete(value)
+    numbers = known(value)
     if numbers is not None and not (numbers.shape == () and np.isfinite(numbers) and numbers != 0):
         raise ModelError(f"joint {name!r} has the {what} {numbers}; it must be a number other than zero")
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..bodies.base import number
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
+from ..numerics.arrays import number
 from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, check_not_zero, lock_rows, offset, turned
 
 

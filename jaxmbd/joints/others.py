@@ -9,11 +9,11 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from ..bodies.base import concrete, number
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..geometry.rotation import Matrix3
+from ..numerics.arrays import known, number
 from .base import AbstractAxisJoint, AbstractJoint, check_axis, check_not_zero, offset
 
 
@@ -50,7 +50,7 @@ class Universal(AbstractJoint):
     def check(self, name: str) -> None:
         check_axis(name, self.axis)
         check_axis(name, self.second)
-        numbers = concrete(jnp.cross(jnp.asarray(self.axis), jnp.asarray(self.second)))
+        numbers = known(jnp.cross(jnp.asarray(self.axis), jnp.asarray(self.second)))
         if numbers is not None and not np.linalg.norm(numbers) > 0:
             raise ModelError(f"joint {name!r} has two parallel axes {self.axis} and {self.second}; they must cross")
 
@@ -94,7 +94,7 @@ class Distance(AbstractJoint):
         if self.length is not None:
             return self
         length = jnp.linalg.norm(b.origin - a.origin)
-        if concrete(length) == 0:
+        if known(length) == 0:
             raise ModelError("a Distance joins two points that coincide; tell them on either body with on_a and on_b")
         return Distance(length)
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from ..bodies.base import number
 from ..geometry.frame import Frame
 from ..geometry.rotation import Vector3
+from ..numerics.arrays import number, root
 
 
 class Gravity(eqx.Module):
@@ -87,5 +87,4 @@ def at_time(history: Any, t: Array) -> Array:
 
 def length(vector: Vector3) -> Array:
     """The norm, with derivative zero at zero."""
-    square = vector @ vector
-    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    return root(vector @ vector)

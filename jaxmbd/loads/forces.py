@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from ..bodies.base import number
 from ..geometry.frame import Frame, twist
+from ..numerics.arrays import number
 from .base import AbstractJointLoad, AbstractLoad, as_history, at_time
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from ..bodies.base import number
 from ..geometry.frame import Frame
+from ..numerics.arrays import number
 from .base import AbstractJointLoad, AbstractLoad, length
 
 

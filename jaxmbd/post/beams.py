@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.groups import Indices
 from ..assembly.model import Assembly, as_assembly
+from ..numerics.arrays import Indices
 from ..reduction.floating_frame import RitzModel
 from ..simulation.trajectory import Trajectory
 from ..system import System

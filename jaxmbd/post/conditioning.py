@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..formulations import AbstractFormulation
+from ..numerics.arrays import over_rows
 from ..numerics.lapack import singular_values
 from ..numerics.newton import Newton
-from ..numerics.rows import over_rows
 from ..schemes import StepInput
 from ..simulation.solving import step_residual
 from ..simulation.trajectory import Trajectory

@@ -8,8 +8,8 @@ from jaxtyping import Array, Float
 
 from ..constraints.calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
+from ..numerics.arrays import over_rows
 from ..numerics.lapack import solve
-from ..numerics.rows import over_rows
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System

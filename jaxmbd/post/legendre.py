@@ -11,8 +11,8 @@ from ..constraints.instant import acceleration, velocity
 from ..constraints.splitting import null_space, split, split_coordinates
 from ..errors import ModelError
 from ..formulations import null_space_source
+from ..numerics.arrays import over_rows
 from ..numerics.lapack import solve
-from ..numerics.rows import over_rows
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System

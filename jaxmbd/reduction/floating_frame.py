@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..assembly import model as assembly
-from ..assembly.groups import Indices, JointGroup, total
+from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly
 from ..bodies import AbstractBody, RigidBody
 from ..bodies.base import Inertia
 from ..joints import Free
+from ..numerics.arrays import Indices, total
 from ..system import Vector
 
 

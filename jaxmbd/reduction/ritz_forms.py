@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.groups import Indices, JointGroup, LoadGroup, Rows, alike, stack
+from ..assembly.groups import JointGroup, LoadGroup
 from ..assembly.model import Assembly, as_assembly
 from ..beams.galerkin import AbstractBeamGroup
-from ..bodies.base import number
 from ..constraints.calculus import momentum
-from ..constraints.consistency import as_coordinates, known
+from ..constraints.consistency import as_coordinates
 from ..constraints.splitting import constraint_count, matrix_rank
 from ..errors import ModelError
+from ..geometry.frame import Rows
+from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
 from ..simulation.start import with_rank_if_cheap
 from ..simulation.trajectory import Trajectory

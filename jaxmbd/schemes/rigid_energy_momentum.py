@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..assembly.model import Assembly, Rows, as_assembly
+from ..assembly.model import Assembly, as_assembly
 from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
 from ..constraints.calculus import momentum
 from ..constraints.instant import Instant
 from ..errors import ModelError
+from ..geometry.frame import Rows
 from ..geometry.rotation import cayley_vector, exp, from_cayley_vector
 from ..numerics.discrete_gradient import discrete_gradient
 from ..system import Scalar, System, Vector

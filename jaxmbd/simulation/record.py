@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.instant import Instant, acceleration
 from ..constraints.saddle import least_multipliers
 from ..constraints.splitting import is_large, least_norm_multipliers
-from ..numerics.rows import over_rows
+from ..numerics.arrays import over_rows
 from ..schemes import AbstractScheme, StepInput
 from ..system import Scalar, System, Vector
 from .trajectory import State, Trajectory

@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, PyTree
 
 from ..constraints.calculus import constraint_jacobian, constraint_rate
-from ..constraints.consistency import as_coordinates, known, vector_like
+from ..constraints.consistency import as_coordinates, vector_like
 from ..constraints.saddle import clearly_independent, nearest_position, nearest_velocity
 from ..constraints.splitting import constraint_count, is_large, numerical_rank, saddle_layout, split_coordinates
 from ..errors import ModelError, Result
 from ..formulations import Multipliers, normal_correction
+from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.lapack import solve
 from ..numerics.newton import Newton

@@ -11,10 +11,11 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from ..assembly.rigid_motion import turned_over
 from ..constraints.calculus import constraint_slopes
-from ..constraints.consistency import as_coordinates, check_position, check_start, known, vector_like
+from ..constraints.consistency import as_coordinates, check_position, check_start, vector_like
 from ..constraints.instant import velocity
 from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation

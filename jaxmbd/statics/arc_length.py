@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from ..constraints.consistency import known
 from ..errors import ModelError, Result
+from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.linear import Dense
 from ..numerics.newton import Newton

@@ -14,10 +14,11 @@ from jaxtyping import Array, ArrayLike, Float
 
 from ..assembly.model import Assembly
 from ..constraints.calculus import constraint_forces, constraint_jacobian, equations_of_motion
-from ..constraints.consistency import as_coordinates, known
+from ..constraints.consistency import as_coordinates
 from ..constraints.instant import Instant
 from ..constraints.splitting import Split, chart_size, constraint_count, fulfilled, is_large, pull_to_chart, rank, saddle_layout, split
 from ..errors import ModelError, Result
+from ..numerics.arrays import known
 from ..numerics.lapack import solve
 from ..numerics.linear import Auto, Dense
 from ..numerics.linear.layout import Layout

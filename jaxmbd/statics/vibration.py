@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from ..constraints.calculus import constraint_forces, equations_of_motion, mass_matrix
-from ..constraints.consistency import as_coordinates, known
+from ..constraints.consistency import as_coordinates
 from ..constraints.splitting import least_norm_multipliers, null_space, split
 from ..errors import ModelError
+from ..numerics.arrays import known, root
 from ..numerics.compile import compiled
 from ..numerics.lapack import generalised_eigh
 from ..simulation.start import find_rank
@@ -29,9 +30,7 @@ class Modes(eqx.Module):
     @property
     def frequencies(self) -> Float[Array, " modes"]:
         """In hertz; where the equilibrium is not stable, minus the rate at which a motion grows, over a full turn."""
-        size = jnp.abs(self.squares)
-        root = jnp.where(size > 0, jnp.sqrt(jnp.where(size > 0, size, 1)), 0)
-        return jnp.sign(self.squares) * root / (2 * np.pi)
+        return jnp.sign(self.squares) * root(jnp.abs(self.squares)) / (2 * np.pi)
 
 
 def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | None = None) -> Modes:
