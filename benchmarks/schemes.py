@@ -12,7 +12,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.simulation.start import start
+from jaxmbd.simulation.start import initial_state
 
 from .measure import largest, median_times
 
@@ -117,7 +117,7 @@ def long_run(case: str, name: str) -> dict:
 @eqx.filter_jit
 def advance(system, q0, v0, dt, steps, scheme, formulation):
     """The state after any number of steps, in one compiled program."""
-    first = start(system, q0, v0, dt, jnp.zeros_like(dt), scheme)
+    first = initial_state(system, q0, v0, dt, jnp.zeros_like(dt), scheme)
     return jax.lax.fori_loop(0, steps, lambda _, state: mbd.step(system, state, dt, scheme, formulation)[0], first)
 
 

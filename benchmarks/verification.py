@@ -111,7 +111,7 @@ def symplectic_defect(scheme: mbd.AbstractScheme) -> float:
     def ends(z):
         q, v = mbd.project(system, guess + z[:6], rates + z[6:])
         motion = mbd.simulate(system, q, v, dt=dt, steps=1, scheme=scheme, throw=False)
-        return (q, calculus.momentum(system, jnp.array(0.0), q, v, dt)), (motion.q[-1], motion.p[-1])
+        return (q, calculus.momentum(system, jnp.array(0.0), q, v)), (motion.q[-1], motion.p[-1])
 
     start, end = jax.jit(jax.jacfwd(ends))(jnp.zeros(12))
     form = lambda dq, dp: dq.T @ dp - dp.T @ dq

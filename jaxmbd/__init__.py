@@ -9,6 +9,8 @@ from .assembly.velocities import joint_velocities as joint_velocities
 from .beams.beam import Beam as Beam
 from .beams.section import Section as Section
 from .bodies import Ground as Ground, Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody
+from .constraints.consistent_start import project as project
+from .constraints.rank import find_rank as find_rank
 from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
 from .formulations import (
     AbstractFormulation as AbstractFormulation,
@@ -62,11 +64,13 @@ from .schemes import (
     Own as Own,
     Trapezoidal as Trapezoidal,
 )
-from .simulation.start import find_rank as find_rank, project as project, start as start
+from .simulation.save import Save as Save
+from .simulation.start import initial_state as initial_state
 from .simulation.step_pattern import sparsity as sparsity
-from .simulation.time_loop import simulate as simulate, step as step
+from .simulation.stepping import step as step
+from .simulation.time_loop import simulate as simulate
 from .simulation.trajectory import State as State, Trajectory as Trajectory
 from .statics.arc_length import EquilibriumPath as EquilibriumPath, equilibrium_path as equilibrium_path
 from .statics.rest import Equilibrium as Equilibrium, equilibrium as equilibrium
 from .statics.vibration import Modes as Modes, modes as modes
-from .system import System as System
+from .system import Structure as Structure, System as System

@@ -53,7 +53,7 @@ def test_loads_and_gears_do_not_make_programs_grow():
         loads = [mbd.JointSpring(f"hinge {i}", 1.0, damping=0.1) for i in range(wheels)]
         system, q0 = mbd.assemble(mbd.Mechanism(bodies, {**hinges, **gears}, loads))
         t = jnp.array(0.0)
-        functions = (system.constraints, lambda t, q: system.lagrangian(t, q, q, t), lambda t, q: system.forces(t, q, q))
+        functions = (system.constraints, lambda t, q: system.lagrangian(t, q, q), lambda t, q: system.forces(t, q, q))
         return [len(jax.make_jaxpr(function)(t, q0).jaxpr.eqns[0].params["jaxpr"].eqns) for function in functions]
 
     assert operations(3) == operations(6)

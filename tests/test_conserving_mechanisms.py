@@ -163,7 +163,7 @@ def test_redundant_loops_with_joint_multipliers():
     trajectory = mbd.simulate(system, q0, v0, dt=0.01, steps=50, scheme=mbd.EnergyMomentum(), formulation=mbd.JointMultipliers())
     assert np.ptp(post.energy(system, trajectory)) < 1e-11 and trajectory.redundant == 3
     assert jnp.max(jnp.abs(post.constraint_residuals(system, trajectory))) < 1e-13
-    G = mbd.calculus.constraint_jacobian(system, 0.0, 0.5 * (trajectory.q[0] + trajectory.q[1]))
+    G = mbd.constraints.calculus.constraint_jacobian(system, 0.0, 0.5 * (trajectory.q[0] + trajectory.q[1]))
     first = trajectory.multipliers[0]
     np.testing.assert_allclose(jnp.linalg.pinv(G.T, rtol=1e-9) @ (G.T @ first), first, atol=1e-8 * jnp.max(jnp.abs(first)))
 
@@ -189,7 +189,7 @@ def test_a_body_that_turns_over_in_one_step_is_reported():
     for rate, outcome in {turns: mbd.Result.TURNED_OVER, 1.0: mbd.Result.SUCCESS}.items():
         v0 = mbd.joint_velocities(system, q0, {"body": (0.0, 0.0, 0.0, 0.0, 0.0, rate)})
         moves = jnp.zeros_like(q0).at[3:].set((rotation.exp(jnp.array([0.0, 0.0, 2 * np.arctan(rate / 2)])) - jnp.eye(3)).T.ravel())
-        state = mbd.start(system, q0, v0, jnp.array(1.0), jnp.array(0.0), mbd.EnergyMomentum())
+        state = mbd.initial_state(system, q0, v0, jnp.array(1.0), jnp.array(0.0), mbd.EnergyMomentum())
         state = eqx.tree_at(lambda s: s.displacement, state, moves[None])
         after, _ = mbd.step(mbd.find_rank(system, q0), state, jnp.array(1.0), mbd.EnergyMomentum(), mbd.JointMultipliers())
         assert after.status.result == outcome

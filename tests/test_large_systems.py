@@ -8,7 +8,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.simulation.start import with_rank_if_cheap
+from jaxmbd.constraints.rank import with_rank_if_cheap
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 SIDEWAYS = (5.0, 5.0, -3.0)

@@ -178,7 +178,7 @@ def test_an_arch_snaps_through():
     middle, factors = np.asarray(path.q).reshape(25, -1, 4, 3)[:, 4, 0], np.asarray(path.factors)
     assert 5 < factors.argmax() < 20 and factors[-1] < 0.8 * factors.max()
     assert np.abs(middle[:, :2]).max() < 1e-12 and np.all(np.diff(middle[:, 2]) < 0)
-    stored = -system.lagrangian(0.0, path.q[-1], jnp.zeros_like(q0), 1.0)
+    stored = -system.lagrangian(0.0, path.q[-1], jnp.zeros_like(q0))
     np.testing.assert_allclose(simpson(4000.0 * factors, x=-middle[:, 2]), stored, rtol=1e-4)
 
 

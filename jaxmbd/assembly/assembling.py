@@ -11,11 +11,11 @@ from jaxtyping import Array
 
 from ..beams.beam import Beam, node_name
 from ..bodies import Ground, PlanarBody
+from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
 from ..numerics.arrays import known, stack
-from ..simulation.start import with_rank_if_cheap
 from ..system import System, Vector
 from . import model as assembly
 from .model import Assembly
@@ -34,6 +34,7 @@ from .placement import (
 )
 from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
+from .structure import structure_of
 
 
 def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
@@ -159,6 +160,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) 
         forces=assembly.forces if powered else None,
         chart=assembly.chart,
         closures=model.closures,
+        structure=structure_of,
         params=model,
     )
     q0 = model.coordinates(rows, gauges)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..constraints.calculus import constraint_jacobian
-from ..constraints.splitting import constraint_count, known_independent, rank_tolerance
+from ..constraints.counts import constraint_count, known_independent, rank_tolerance
 from ..joints import Free
 from ..system import System, Vector
 from .model import as_assembly

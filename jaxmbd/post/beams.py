@@ -27,7 +27,7 @@ class AlongBeam(eqx.Module):
     values: Float[Array, "rows points ..."]
 
 
-@along_trajectory
+@along_trajectory("q")
 def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear along the first and second director, stretch, bending about both, torsion: six values at every point.
 
@@ -36,13 +36,13 @@ def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     return along_beams(_model(system), trajectory.q, lambda stiffness, strains: strains)
 
 
-@along_trajectory
+@along_trajectory("q")
 def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear forces, axial force, bending moments and torque, along the directors: six values at every point."""
     return along_beams(_model(system), trajectory.q, resultants)
 
 
-@along_trajectory
+@along_trajectory("q")
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
     return along_beams(_model(system), trajectory.q, energy_density)

@@ -25,7 +25,7 @@ class Wrench(eqx.Module):
     torque: Float[Array, "rows 3"]
 
 
-@along_trajectory
+@along_trajectory("q")
 def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     """The frame of every body, the ground among them, its leaves with one row a saved time."""
     model = as_assembly(system)
@@ -34,7 +34,7 @@ def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     return {name: jax.tree.map(lambda leaf, i=i: leaf[:, i], frames) for i, name in enumerate(model.bodies)}
 
 
-@along_trajectory
+@along_trajectory("q")
 def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The coordinates of every joint that has some.
 
@@ -52,7 +52,7 @@ def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float
     return {name: values for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The time derivatives of the coordinates of every joint."""
     model = as_assembly(system)
@@ -64,7 +64,7 @@ def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array
     return {name: values for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "multipliers")
 def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space") -> dict[str, Wrench]:
     r"""The force and torque that every joint exerts on its second body, from the multipliers of the trajectory.
 
@@ -91,13 +91,13 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def linear_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     """Total linear momentum of all bodies."""
     return jax.vmap(lambda q, v: jnp.sum(_momenta(as_assembly(system), q, v)[1][:, 0], axis=0))(trajectory.q, trajectory.v)
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     r"""Total angular momentum of all bodies about the origin, $\sum r_a \times \Theta_{ab}\,\dot r_b$."""
 

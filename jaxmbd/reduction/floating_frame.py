@@ -27,7 +27,7 @@ from ..bodies import AbstractBody, RigidBody
 from ..bodies.base import Inertia
 from ..joints import Free
 from ..numerics.arrays import Indices, total
-from ..system import Vector
+from ..system import Structure, Vector
 
 
 class Node(AbstractBody):
@@ -220,6 +220,11 @@ def rest_of(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
 def all_nodes(beams: tuple[RitzBeams, ...]) -> np.ndarray:
     """The numbers of the nodes of all reduced beams, in the order of their coordinates."""
     return np.concatenate([np.zeros(0, int), *(np.ravel(group.nodes) for group in beams)])
+
+
+def structure_of(model: RitzModel) -> Structure:
+    """The names of what constraints belong to."""
+    return Structure(owners=tuple(model.owners()))
 
 
 @jax.jit

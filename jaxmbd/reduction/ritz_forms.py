@@ -14,13 +14,13 @@ from ..assembly.groups import JointGroup, LoadGroup
 from ..assembly.model import Assembly, as_assembly
 from ..beams.galerkin import AbstractBeamGroup
 from ..constraints.calculus import momentum
-from ..constraints.consistency import as_coordinates
-from ..constraints.splitting import constraint_count, matrix_rank
+from ..constraints.counts import constraint_count, matrix_rank
+from ..constraints.inputs import as_coordinates
+from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
-from ..simulation.start import with_rank_if_cheap
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
 from . import floating_frame as floating
@@ -100,7 +100,7 @@ class Reduced(eqx.Module):
 def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
     full = reduced.full.astype(trajectory.q.dtype)
     q, v = jax.vmap(lambda y, rate: jax.jvp(reduced.coordinates, (y,), (rate,)))(trajectory.q, trajectory.v)
-    p = jax.vmap(lambda t, q, v: momentum(full, t, q, v, trajectory.dt))(trajectory.t, q, v)
+    p = jax.vmap(lambda t, q, v: momentum(full, t, q, v))(trajectory.t, q, v)
     nodes = set(_coordinates(full.params, all_nodes(reduced.system.params.beams)).tolist())
     of_nodes = {row for place, row in full.params.internal_rows() if place in nodes}
     kept = np.array([row for row in range(constraint_count(full, q[0])) if row not in of_nodes], int)
@@ -115,7 +115,6 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
         reaction=jnp.zeros_like(p),
         stages=reduced.coordinates(trajectory.stages),
         carried=None,
-        rank=full.rank,
     )
 
 
@@ -151,6 +150,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
         potential=floating.potential,
         constraints=floating.constraints,
         forces=floating.forces if system.has("forces") else None,
+        structure=floating.structure_of,
         params=RitzModel(rest_of(model, beams), beams),
     )
     return Reduced(with_rank_if_cheap(reduced, y0), y0, system, tuple(np.argsort(np.concatenate([kept, nodes])).tolist()))

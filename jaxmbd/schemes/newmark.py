@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PyTree
 from ..assembly.model import as_assembly
 from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
 from ..constraints.calculus import constraint_jacobian, equations_of_motion, momentum
-from ..constraints.instant import Instant, acceleration
+from ..constraints.manifold import AbstractManifold, manifold_at
 from ..errors import ModelError
 from ..geometry.rotation import from_cayley_vector
 from ..system import Scalar, System, Vector
@@ -54,17 +54,17 @@ class GeneralizedAlpha(AbstractEnd):
     def balance(self, moves: Moves, step: StepInput) -> Moves:
         v1, rate, _ = self._rates(moves, step)
         system, t1, q1 = step.system, step.t0 + step.dt, step.q0 + moves[0]
-        return -step.dt * equations_of_motion(system, t1, q1, v1, rate, step.dt, step.control)[None]
+        return -step.dt * equations_of_motion(system, t1, q1, v1, rate, step.control)[None]
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
-        a0 = acceleration(system, t0, q0, v0, dt, control)[0]
-        return momentum(system, t0, q0, v0, dt), (v0, a0, a0)
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+        a0 = manifold_at(system, t0, q0).acceleration(v0, control)[0]
+        return momentum(system, t0, q0, v0), (v0, a0, a0)
 
     def advance(self, moves: Moves, step: StepInput) -> Memory:
         rates = self._rates(moves, step)
-        return momentum(step.system, step.t0 + step.dt, step.q0 + moves[0], rates[0], step.dt), rates
+        return momentum(step.system, step.t0 + step.dt, step.q0 + moves[0], rates[0]), rates
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         return at.carried[0], at.p0
 
     def _rates(self, moves: Moves, step: StepInput) -> tuple[Vector, Vector, Vector]:
@@ -101,24 +101,24 @@ class Newmark(AbstractEnd):
         times = lambda J, turning: jnp.einsum("nij,nj->ni", J, turning)
         torque = times(spread.inertia, speeding) + jnp.cross(turning, times(spread.inertia, turning))
         inertial = generalised_force(model, rows, spread.mass[:, None] * a1, times(directors(rows), torque))
-        active = jax.grad(system.lagrangian, 1)(t1, q1, jnp.zeros_like(q1), step.dt)
+        active = jax.grad(system.lagrangian, 1)(t1, q1, jnp.zeros_like(q1))
         if system.has("forces"):
             active = active + system.forces(t1, q1, coordinate_rates(model, rows, u1, turning), step.control)
         return step.dt * (active - inertial)[None]
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         model = as_assembly(system)
         rows, rates = model.frames(q0), lifted(model, v0)
-        second = lifted(model, acceleration(system, t0, q0, v0, dt, control)[0])
+        second = lifted(model, manifold_at(system, t0, q0).acceleration(v0, control)[0])
         centre = Spread.of(model).at_centre
-        return momentum(system, t0, q0, v0, dt), (centre(rates), angular_rates(rows, rates), centre(second), angular_rates(rows, second))
+        return momentum(system, t0, q0, v0), (centre(rates), angular_rates(rows, rates), centre(second), angular_rates(rows, second))
 
     def advance(self, moves: Moves, step: StepInput) -> Memory:
         model, q1, rates = as_assembly(step.system), step.q0 + moves[0], self._rates(moves, step)
         v1 = coordinate_rates(model, model.frames(q1), *rates[:2])
-        return momentum(step.system, step.t0 + step.dt, q1, v1, step.dt), rates
+        return momentum(step.system, step.t0 + step.dt, q1, v1), rates
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried[:2]), at.p0
 

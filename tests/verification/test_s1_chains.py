@@ -30,7 +30,7 @@ def test_unknowns(chain):
     """12 n + m, counted as the paper does: multipliers of joints only."""
     _, system, trajectory, unknowns = chain
     state = trajectory.final
-    step = mbd.schemes.StepInput(system.with_rank(trajectory.rank), state.t, trajectory.dt, state.q, state.incoming, None, state.carried)
+    step = mbd.schemes.StepInput(system, state.t, trajectory.dt, state.q, state.incoming, None, state.carried)
     formulation = mbd.JointMultipliers()
     x, _ = formulation.guess(state.displacement, formulation.prepare(mbd.ConservativeDirector(), step))
     assert x.size == unknowns
