@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
+from .numerics.arrays import library
 
 Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
@@ -195,7 +196,8 @@ class System(eqx.Module):
 
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_parameter(leaf) else leaf, self)
+        cast = lambda leaf: leaf if isinstance(leaf, Array) and leaf.dtype == dtype else library(leaf).asarray(leaf, dtype)
+        return jax.tree.map(lambda leaf: cast(leaf) if is_parameter(leaf) else leaf, self)
 
 
 class _OfSteps(eqx.Module):
@@ -230,7 +232,7 @@ def _as_pytree(function: Callable) -> Any:
 
 def is_parameter(leaf: Any) -> bool:
     """Whether a leaf is a floating number or array."""
-    return isinstance(leaf, float | np.ndarray | jax.Array) and jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+    return isinstance(leaf, float) or (isinstance(leaf, np.ndarray | jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
 def _as_parameter(leaf: Any) -> Any:

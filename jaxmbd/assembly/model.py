@@ -180,11 +180,17 @@ class Assembly(eqx.Module):
         return jnp.concatenate(values)
 
 
+def assembly_in(system: System) -> Assembly | None:
+    """The parts of a system, if it was assembled from parts."""
+    return system.params if isinstance(system.params, Assembly) else None
+
+
 def as_assembly(system: System) -> Assembly:
     """The parts of an assembled system."""
-    if not isinstance(system.params, Assembly):
+    model = assembly_in(system)
+    if model is None:
         raise ModelError("this needs a system from assemble; one from functions has no bodies and joints")
-    return system.params
+    return model
 
 
 @jax.jit

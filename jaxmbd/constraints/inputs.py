@@ -20,7 +20,7 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     _require_finite(q, name)
     for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
         _require_finite(leaf, "a parameter of the system")
-    _check_shapes(system.astype(q.dtype), q)
+    _check_once(system.astype(q.dtype), q)
     return q
 
 
@@ -31,6 +31,19 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
         raise ModelError(f"{name} has shape {value.shape}, but q0 has shape {q.shape}")
     _require_finite(value, name)
     return value.astype(q.dtype)
+
+
+_SEEN: set[int] = set()
+"""Hashes of systems whose functions were tried already with coordinates of some shape: nothing else of the system is kept."""
+
+
+def _check_once(system: System, q: Vector) -> None:
+    """Check shapes, unless that was done before for functions, parameters and coordinates of the same structure."""
+    leaves, structure = jax.tree.flatten((system, q))
+    key = hash((structure, *((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)))
+    if key not in _SEEN:
+        _check_shapes(system, q)
+        _SEEN.add(key)
 
 
 def _check_shapes(system: System, q: Vector) -> None:

@@ -27,3 +27,4 @@ from .mechanisms import (
     poses as poses,
     reactions as reactions,
 )
+from .points import PointMotion as PointMotion, point as point

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from ..assembly.model import Assembly
+from ..assembly.model import Assembly, assembly_in
 from ..constraints.calculus import constraint_forces, constraint_jacobian, equations_of_motion
 from ..constraints.chart import pull_to_chart
 from ..constraints.counts import chart_size, constraint_count, fulfilled, redundant
@@ -54,6 +54,10 @@ class AbstractLoading(eqx.Module):
         """Unknowns to begin with where no guess is at hand."""
 
     @abc.abstractmethod
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        """Unknowns to begin a step with, from those of the step before."""
+
+    @abc.abstractmethod
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
         """Forces, constraints, and what else belongs to the unknowns."""
 
@@ -91,6 +95,9 @@ class OnChart(AbstractLoading):
 
     def unknowns(self, near: Near) -> Unknowns:
         return jnp.zeros(sum(self._sizes(near)), near.q.dtype)
+
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        return last
 
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
         system, strained, x = _with_stress(self.system, x)
@@ -148,6 +155,9 @@ class WithMultipliers(AbstractLoading):
 
     def unknowns(self, near: Near) -> Unknowns:
         return jnp.concatenate([jnp.zeros_like(near.q), _supports(self.system, self.t, near.q, near.at)])
+
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        return self.unknowns(near)
 
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
         n, left = near.q.size, remaining * self.out_of_balance
@@ -217,8 +227,8 @@ def _force(system: System, t: Scalar, q: Vector) -> Vector:
 
 def _stresses(system: System) -> list[Float[Array, "elements points 6"]]:
     """Blank forces and moments of all beams."""
-    model = system.params
-    if not isinstance(model, Assembly):
+    model = assembly_in(system)
+    if model is None:
         return []
     return [jnp.zeros((*group.stiffness.shape[:1], group.order, 6), group.stiffness.dtype) for group in model.beams]
 
@@ -257,8 +267,8 @@ def _lengths(q: Vector, count: int) -> Unknowns:
 
 def _is_stiff(system: System) -> bool:
     """Whether all bodies are nodes of beams and hang on no loops of joints: eliminated with the joints they hang on, none can float."""
-    model = system.params
-    if not isinstance(model, Assembly):
+    model = assembly_in(system)
+    if model is None:
         return False
     stiff = {place for group in model.beams for places in group.nodes for place in places}
     return model.closures == 0 and stiff == set(range(len(model.bodies) - 1))
