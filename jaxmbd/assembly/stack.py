@@ -86,41 +86,41 @@ def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBod
     groups = []
     for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
         members = [elements[i] for i in indices]
-        rows, columns = tuple(range(_row_count(members[0]))), tuple(range(members[0].kind.freedom))
-        masks = _effective(_group(members, rows, columns), classes)
+        kept, columns = tuple(range(_constraint_count(members[0]))), tuple(range(members[0].kind.freedom))
+        masks = _effective(_group(members, kept, columns), classes)
         for mask in dict.fromkeys(masks):
             groups.append(_group([e for e, own in zip(members, masks, strict=True) if own == mask], *mask))
     return tuple(groups)
 
 
-def _row_count(element: Element) -> int:
+def _constraint_count(element: Element) -> int:
     shape = jax.eval_shape(lambda: element.kind.constraint(identity(), identity())).shape
     if len(shape) != 1:
         raise ModelError(f"the constraint of joint {element.name!r} must return a vector (m,), but returned shape {shape}")
     return shape[0]
 
 
-def _group(members: Sequence[Element], rows: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
+def _group(members: Sequence[Element], kept: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
     kind, on_a, on_b = (stack([getattr(e, part) for e in members]) for part in ("kind", "on_a", "on_b"))
     a, b, names = (tuple(getattr(e, part) for e in members) for part in ("a", "b", "name"))
-    return JointGroup(kind, on_a, on_b, a, b, names, rows, columns, members[0].reverse)
+    return JointGroup(kind, on_a, on_b, a, b, names, kept, columns, members[0].reverse)
 
 
 def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Rows of each joint that depend on the coordinates of its bodies, and increments that move its child.
+    """Constraints of each joint that depend on the coordinates of its bodies, and increments that move its child.
 
     In the plane, and on mass points, some never do. They are found from random positions of such bodies.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
     if _SPATIAL.issuperset(kinds):
-        return [(group.rows, group.columns)] * group.count
+        return [(group.kept, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
-    rows, columns = map(known, _slopes(*parts, *kinds, group.reverse))
-    if rows is None or columns is None:
+    kept, columns = map(known, _slopes(*parts, *kinds, group.reverse))
+    if kept is None or columns is None:
         raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
-    return list(zip(pick(rows), pick(columns), strict=True))
+    return list(zip(pick(kept), pick(columns), strict=True))
 
 
 @compiled
@@ -139,9 +139,9 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
                 return first.lower((kind.backward(u, a, b)(a) @ on_a.inverse()).rows)
             return second.lower((kind.motion(u, a, b)(b) @ on_b.inverse()).rows)
 
-        rows = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
+        constraints = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
         columns = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else jnp.zeros((1, 0))
-        return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
+        return jnp.max(jnp.abs(constraints), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
 
     keys = jax.random.split(jax.random.key(0), 3)
     every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)
