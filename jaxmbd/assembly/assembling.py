@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..beams.beam import Beam, node_name
-from ..bodies import Ground, PlanarBody
+from ..bodies.base import MOTIONS
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
@@ -66,15 +66,15 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
 
 
 def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
-    """The spanning tree, with the names of its joints. Joints between bodies in the plane and in space close loops."""
+    """The spanning tree, with the names of its joints. Joints between bodies that move differently close loops."""
     place = {name: index for index, name in enumerate(names)}
 
     def carries(joint: Joint) -> bool:
-        kinds = {type(mechanism.bodies[name]) for name in (joint.a, joint.b)} - {Ground}
-        return joint.kind.moves and (PlanarBody not in kinds or len(kinds) == 1)
+        first, second = (type(mechanism.bodies[name]) for name in (joint.a, joint.b))
+        return joint.kind.moves and first.can_carry(second)
 
     edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in mechanism.connections.values()]
-    grounded = [place[name] for name, body in mechanism.bodies.items() if isinstance(body, Ground)]
+    grounded = [place[name] for name, body in mechanism.bodies.items() if body.size == 0]
     known = list(mechanism.connections)
     return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
 
@@ -87,7 +87,7 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
         if name in mechanism.beams:
             poses |= _nodes(name, mechanism.beams[name], as_frame(value, name))
         elif name in mechanism.bodies:
-            if isinstance(mechanism.bodies[name], Ground):
+            if mechanism.bodies[name].size == 0:
                 raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
         elif name in mechanism.connections:
@@ -111,12 +111,15 @@ def _in_reach(model: Assembly, poses: Poses) -> Rows:
     """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
     rows = stack([poses[name].rows for name in model.bodies])
     exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
-    oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
+    kinds = [kind for kind, count in model.kinds for _ in range(count)]
+    oriented = np.array([kind.oriented for kind in kinds])
     change = jnp.max(jnp.abs(exact - rows), axis=2)
     off = known(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
     if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
+        worst = int(off.argmax())
+        motions = ", ".join(MOTIONS[i] for i in kinds[worst].twists)
         raise ModelError(
-            f"body {model.bodies[int(off.argmax())]!r} cannot take the pose that was given: planar bodies lie in the plane z = 0"
+            f"body {model.bodies[worst]!r} cannot take the pose that was given: a {kinds[worst].__name__} moves {motions} alone"
         )
     return exact
 

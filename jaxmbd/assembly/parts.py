@@ -171,7 +171,7 @@ def _check_connection(name: str, joint: Joint, bodies: Mapping[str, AbstractBody
     for body, point in zip((joint.a, joint.b), (joint.on_a, joint.on_b), strict=True):
         if not bodies[body].oriented and point is not None:
             raise ModelError(f"joint {name!r} sits off the mass point {body!r}; leave out the point on it")
-    if joint.a == joint.b or (isinstance(bodies[joint.a], Ground) and isinstance(bodies[joint.b], Ground)):
+    if joint.a == joint.b or bodies[joint.a].size == bodies[joint.b].size == 0:
         raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
 
 

@@ -89,7 +89,8 @@ def check_points(mechanism: Parts, frames: JointFrames) -> None:
 
 def reference_poses(mechanism: Parts, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
-    poses = {"ground": identity()} | given
+    fixed = {name: Frame.from_rows(body.lift(jnp.zeros(0))) for name, body in mechanism.bodies.items() if body.size == 0}
+    poses = fixed | given
     told = {name: joint for name, joint in mechanism.connections.items() if joint.at is None}
     found = True
     while found:

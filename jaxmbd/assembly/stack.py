@@ -11,7 +11,7 @@ from jaxtyping import Array
 from ..beams.beam import CONSERVATIVE, GALERKIN, node_name
 from ..beams.finite_volume import FiniteVolumeGroup
 from ..beams.galerkin import AbstractBeamGroup, BeamGroup
-from ..bodies import AbstractBody, Ground, PlanarBody, RigidBody
+from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
@@ -22,8 +22,6 @@ from .groups import JointGroup, JointLoadGroup, LoadGroup
 from .model import Assembly, Gauge, Gears
 from .parts import Parts
 from .placement import Branches, JointFrames, Poses, naming
-
-_SPATIAL = {RigidBody, Ground}  # for pairs of these all constraints of a joint count, and all its increments
 
 
 class Element(NamedTuple):
@@ -81,8 +79,8 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
 
 def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBody]]) -> tuple[JointGroup, ...]:
     """Joints stacked by kind, by the kinds of their bodies and by direction; then by what of them counts there."""
-    special = lambda *bodies: tuple(classes[i] for i in bodies) if {classes[i] for i in bodies} - _SPATIAL else None
-    keys = [(special(e.a, e.b), e.reverse) for e in elements]
+    special = lambda *kinds: None if all(kind.is_spatial() for kind in kinds) else kinds
+    keys = [(special(classes[e.a], classes[e.b]), e.reverse) for e in elements]
     groups = []
     for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
         members = [elements[i] for i in indices]
@@ -109,16 +107,19 @@ def _group(members: Sequence[Element], kept: tuple[int, ...], columns: tuple[int
 def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Constraints of each joint that depend on the coordinates of its bodies, and increments that move its child.
 
-    In the plane, and on mass points, some never do. They are found from random positions of such bodies.
+    On bodies that have not all motions, as in the plane, and on mass points, some never do. They are found from random positions.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
-    if _SPATIAL.issuperset(kinds):
+    if all(kind.is_spatial() for kind in kinds):
         return [(group.kept, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
     kept, columns = map(known, _slopes(*parts, *kinds, group.reverse))
     if kept is None or columns is None:
-        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
+        raise ModelError(
+            f"joint {group.names[0]!r} is on a {' or a '.join(dict.fromkeys(kind.__name__ for kind in kinds if not kind.is_spatial()))}; "
+            "what of it counts there is found from numbers, so that such mechanisms must be assembled outside jit"
+        )
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
     return list(zip(pick(kept), pick(columns), strict=True))
 
@@ -150,9 +151,7 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
 
 def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
     """A random position that such a body can take."""
-    increments = jax.random.normal(key, (6,))
-    if kind is PlanarBody:
-        increments = increments * jnp.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    increments = jnp.where(np.isin(np.arange(6), kind.twists), jax.random.normal(key, (6,)), 0.0)
     return kind.lower(Free().motion(increments, identity(), identity())(identity()).rows)
 
 
@@ -218,7 +217,7 @@ def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGrou
 
 
 def order_bodies(bodies: Mapping[str, AbstractBody]) -> tuple[str, ...]:
-    """Names kind by kind, each kind in the order of declaration; the ground comes last."""
-    kinds = list(dict.fromkeys(map(type, bodies.values())))
-    kinds.sort(key=lambda kind: kind is Ground)
+    """Names kind by kind, each kind in the order of declaration; what is fixed in space comes last."""
+    kinds: list[type[AbstractBody]] = list(dict.fromkeys(type(body) for body in bodies.values()))
+    kinds.sort(key=lambda kind: kind.size == 0)
     return tuple(name for kind in kinds for name, body in bodies.items() if type(body) is kind)
