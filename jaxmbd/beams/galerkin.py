@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, join, take
 from ..numerics.lapack import solve
+from ..numerics.polynomials import gauss, lagrange
 
 Elements = Float[Array, "elements nodes 4 3"]
 
@@ -30,16 +31,8 @@ r"""The symbol $\epsilon_{ijk}$."""
 @functools.cache
 def shape_functions(order: int, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lagrange polynomials between equally spaced nodes at Gauss points of $[0, 1]$: their values, slopes, and the weights."""
-    x, weights = np.polynomial.legendre.leggauss(points)
-    return *lagrange(order, 0.5 * (x + 1)), 0.5 * weights
-
-
-def lagrange(order: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lagrange polynomials between equally spaced nodes of $[0, 1]$: their values and slopes at some places."""
-    coefficients = np.linalg.inv(np.vander(np.linspace(0, 1, order + 1), increasing=True))
-    powers = np.vander(x, order + 1, increasing=True)
-    slopes = np.arange(order + 1) * np.pad(powers[:, :-1], ((0, 0), (1, 0)))
-    return powers @ coefficients, slopes @ coefficients
+    x, weights = gauss(points)
+    return *lagrange(order, x), weights
 
 
 class AbstractBeamGroup(eqx.Module):
