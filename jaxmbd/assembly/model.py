@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..beams.galerkin import AbstractBeamGroup
+from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Motion, Rows
@@ -82,7 +82,7 @@ class Assembly(eqx.Module):
     gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
-    beams: tuple[AbstractBeamGroup, ...]
+    beams: tuple[AbstractElements, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..beams.beam import CONSERVATIVE, GALERKIN, node_name
-from ..beams.finite_volume import FiniteVolumeGroup
-from ..beams.galerkin import AbstractBeamGroup, BeamGroup
+from ..beams.beam import node_name
+from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
@@ -199,9 +198,9 @@ def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> t
     return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
 
 
-def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGroup, ...]:
+def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:
     """Elements of all beams, stacked by kind and order."""
-    groups: list[AbstractBeamGroup] = []
+    groups = []
     for kind, order in dict.fromkeys((beam.kind, beam.order) for beam in mechanism.beams.values()):
         named = {name: beam for name, beam in mechanism.beams.items() if (beam.kind, beam.order) == (kind, order)}
         first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
@@ -209,10 +208,7 @@ def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGrou
         reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
         stiffness, inertia = (join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia"))
         places = (tuple(map(tuple, nodes)), tuple(named), tuple(beam.elements for beam in named.values()))
-        if kind == GALERKIN:
-            groups.append(BeamGroup(join(reference), stiffness, *places, inertia))
-        else:
-            groups.append(FiniteVolumeGroup(join(reference), stiffness, *places, kind == CONSERVATIVE))
+        groups.append(kind(join(reference), stiffness, None if kind.lumped else inertia, *places))
     return tuple(groups)
 
 

@@ -218,7 +218,7 @@ def _stresses(system: System) -> list[Float[Array, "elements points 6"]]:
     model = system.params
     if not isinstance(model, Assembly):
         return []
-    return [jnp.zeros((*group.stiffness.shape[:1], group.order, 6), group.stiffness.dtype) for group in model.beams]
+    return [jnp.zeros((*group.stiffness.shape[:1], group.points.size, 6), group.stiffness.dtype) for group in model.beams]
 
 
 def _with_stress(system: System, x: Array) -> tuple[System, Callable, Array]:
