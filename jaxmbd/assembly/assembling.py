@@ -18,17 +18,17 @@ from ..numerics.arrays import known, stack
 from ..simulation.start import with_rank_if_cheap
 from ..system import System, Vector
 from . import model as assembly
+from .close import meet
+from .connections import Joint
+from .mechanism import Mechanism
 from .model import Assembly
-from .parts import Joint, Parts
 from .placement import (
     Branches,
     Coordinates,
     Poses,
     as_frame,
     check_points,
-    close,
     joint_frames,
-    joint_gaps,
     reference_poses,
     set_coordinates,
 )
@@ -36,7 +36,7 @@ from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
 
 
-def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
     **Arguments**
@@ -61,11 +61,11 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
-    rows = _meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
+    rows = meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
     return _finish(model, rows, wanted, mechanism)
 
 
-def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
+def find_branches(mechanism: Mechanism, names: Sequence[str]) -> Branches:
     """The spanning tree, with the names of its joints. Joints between bodies that move differently close loops."""
     place = {name: index for index, name in enumerate(names)}
 
@@ -79,7 +79,7 @@ def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
     return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
 
 
-def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
+def _read(mechanism: Mechanism, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
     """Poses of bodies and coordinates of joints."""
     wanted = {}
     poses = {node: frame for name, beam in mechanism.beams.items() for node, frame in _nodes(name, beam, identity()).items()}
@@ -124,32 +124,7 @@ def _in_reach(model: Assembly, poses: Poses) -> Rows:
     return exact
 
 
-def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
-    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
-    gaps = joint_gaps(model, rows)
-    if not gaps:
-        return rows
-    eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
-    worst = max(gaps, key=lambda name: gaps[name])
-    if gaps[worst] > np.sqrt(eps) * size and not solve:
-        raise ModelError(
-            f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
-            "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
-        )
-    if gaps[worst] <= 64 * eps * size:
-        return rows
-    closed = close(model, rows, wanted)
-    left = joint_gaps(model, closed)
-    worst = max(left, key=lambda name: left[name])
-    if not left[worst] <= np.sqrt(eps) * size:
-        raise ModelError(
-            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
-            "a placement closer to the wanted one, or check that the mechanism can be closed"
-        )
-    return closed
-
-
-def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) -> tuple[System, Vector]:
+def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
     model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))

@@ -18,8 +18,8 @@ from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .mechanism import Mechanism
 from .model import Assembly, Gauge, Gears
-from .parts import Parts
 from .placement import Branches, JointFrames, Poses, naming
 
 
@@ -35,7 +35,7 @@ class Element(NamedTuple):
     reverse: bool
 
 
-def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames, poses: Poses, branches: Branches) -> Assembly:
+def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFrames, poses: Poses, branches: Branches) -> Assembly:
     """All parts of a mechanism, stacked by kind; `names` orders the bodies, kind by kind."""
     place = {name: index for index, name in enumerate(names)}
     classes = [type(mechanism.bodies[name]) for name in names]
@@ -154,7 +154,7 @@ def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
     return kind.lower(Free().motion(increments, identity(), identity())(identity()).rows)
 
 
-def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
+def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
     """One for every joint coordinate that a load or a gear needs; those on the tree first."""
     needed = {(load.joint, load.index) for load in mechanism.loads if isinstance(load, AbstractJointLoad)}
     for gear in mechanism.gears.values():
@@ -176,7 +176,7 @@ def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[Joint
     return tuple(found)
 
 
-def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> Gears:
+def _gears(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> Gears:
     gears = mechanism.gears.values()
     first = tuple(numbered[gear.first, gear.indices[0]] for gear in gears)
     second = tuple(numbered[gear.second, gear.indices[1]] for gear in gears)
@@ -184,21 +184,21 @@ def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> Gears:
     return Gears(ratio, np.zeros(len(gears)), first, second, tuple(mechanism.gears))
 
 
-def _loads(mechanism: Parts, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
+def _loads(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
     loads = [load for load in mechanism.loads if isinstance(load, AbstractLoad)]
     bare = [load.bare() for load in loads]
     ends = lambda group, end: tuple(place[getattr(loads[i], end)] for i in group)
     return tuple(LoadGroup(stack([bare[i] for i in group]), ends(group, "a"), ends(group, "b")) for group in alike(bare))
 
 
-def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
+def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
     loads = [load for load in mechanism.loads if isinstance(load, AbstractJointLoad)]
     bare = [load.bare() for load in loads]
     gauges = lambda group: tuple(numbered[loads[i].joint, loads[i].index] for i in group)
     return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
 
 
-def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:
+def _beams(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:
     """Elements of all beams, stacked by kind and order."""
     groups = []
     for kind, order in dict.fromkeys((beam.kind, beam.order) for beam in mechanism.beams.values()):
