@@ -2,8 +2,8 @@
 
 from . import gallery as gallery, post as post
 from .assembly.assembling import assemble as assemble
+from .assembly.connections import Gear as Gear, Joint as Joint
 from .assembly.mechanism import Mechanism as Mechanism
-from .assembly.parts import Gear as Gear, Joint as Joint
 from .assembly.report import describe as describe
 from .assembly.velocities import joint_velocities as joint_velocities
 from .beams.beam import Beam as Beam

@@ -81,6 +81,29 @@ def test_a_batch_of_mechanisms_gives_the_same_as_a_loop():
     np.testing.assert_allclose(jax.jit(jax.vmap(end))(factors), jnp.stack([single(factor) for factor in factors]), rtol=0, atol=1e-12)
 
 
+def test_tables_of_constraints_follow_their_order():
+    """A constraint depends on the coordinates of the part that owns it; loops that are closed, gauges on both and a gear among them."""
+    mechanism, placement = gallery.four_bar()
+    springs = [mbd.JointSpring(name, 1.0) for name in mechanism.joints]
+    joints = {**mechanism.joints, "gear": mbd.Gear("hinge 1", "hinge 2", 2.0)}
+    bodies = {name: body for name, body in mechanism.bodies.items() if name != "ground"}
+    system, q0 = mbd.assemble(mbd.Mechanism({**bodies, "point": mbd.Particle(1.0)}, joints, springs), placement)
+    model, zero = system.params, jnp.zeros(())
+    G = np.asarray(jax.jacfwd(lambda q: system.constraints(zero, q))(q0))
+    parts = np.array([*model.bodies, *(gauge.name for gauge in model.gauges)])[list(model.parts_of_coordinates())]
+    felt = lambda row: set(parts[np.flatnonzero(G[row])])
+    assert len(model.owners()) == G.shape[0] and len({gauge.group < len(model.tree) for gauge in model.gauges}) == 2
+    assert all(felt(row) == {owner} == {parts[place]} for place, row in model.internal_rows() for owner in [model.owners()[row]])
+    assert [G[row, place] for place, row in model.gauge_rows()] == [1.0] * len(model.gauges)
+    assert [model.owners()[row] for _, row in model.gauge_rows()] == [gauge.name for gauge in model.gauges]
+    for group, rows in model.joint_rows():
+        ends = {name: {model.bodies[a], model.bodies[b]} - {"ground"} for name, a, b in zip(group.names, group.a, group.b, strict=True)}
+        assert all(felt(row) == ends[model.owners()[row]] for row in rows)
+    assert felt(G.shape[0] - 1) == {"hinge 1", "hinge 2"} and model.owners()[-1] == "gear"
+    P = np.asarray(jax.jacfwd(lambda u: system.chart(u, q0, zero, zero))(jnp.zeros(model.increments)))
+    assert np.abs(G[: G.shape[0] - model.closures] @ P).max() < 1e-14 < 0.1 < np.abs(G[-model.closures :] @ P).max(axis=1).max()
+
+
 def test_assembly_inside_jit_with_a_rank_from_outside():
     mechanism, placement = gallery.four_bar()
     system, q0 = mbd.assemble(mechanism, placement)

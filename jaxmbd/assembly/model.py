@@ -6,7 +6,8 @@ the spanning tree, and those that close loops. The chart moves every body by the
 """
 
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..beams.galerkin import AbstractBeamGroup
+from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Motion, Rows
@@ -48,6 +49,29 @@ class Gears(eqx.Module):
         return gauges[np.asarray(self.second, int)] - self.ratio * gauges[np.asarray(self.first, int)]
 
 
+class Position(NamedTuple):
+    """What constraints see: coordinates of bodies kind by kind, the frames of all bodies, and the gauges."""
+
+    coordinates: list[Float[Array, "count k"]]
+    bodies: Rows
+    gauges: Float[Array, " g"]
+
+
+class ConstraintBlock(NamedTuple):
+    """Constraints that stand side by side, `each` of them for every owner in turn; the chart fulfils all but those that `close` loops."""
+
+    what: Literal["body", "joint", "gauge", "gear"]
+    owners: Sequence[str]
+    each: int
+    closes: bool
+    values: Callable[[Position], Float[Array, " rows"]]
+
+    @property
+    def size(self) -> int:
+        """Number of constraints."""
+        return self.each * len(self.owners)
+
+
 class Assembly(eqx.Module):
     """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree."""
 
@@ -58,7 +82,7 @@ class Assembly(eqx.Module):
     gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
-    beams: tuple[AbstractBeamGroup, ...]
+    beams: tuple[AbstractElements, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
@@ -83,8 +107,7 @@ class Assembly(eqx.Module):
     @property
     def closures(self) -> int:
         """Number of constraints that the chart does not fulfil."""
-        extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
-        return sum(group.count * len(group.rows) for group in self.closing) + extra + len(self.gears.names)
+        return sum(block.size for block in self.constraint_blocks() if block.closes)
 
     def parts(self, q: Vector) -> tuple[list[tuple[type[AbstractBody], Float[Array, "count k"]]], Float[Array, " g"]]:
         """Coordinates kind by kind, and the gauges."""
@@ -116,16 +139,46 @@ class Assembly(eqx.Module):
         on_bodies = sum(self.inertia[:, :, d, None] * b[:, None, d] for d in range(4))
         return jnp.sum(a * on_bodies) + total(self.beams, lambda group: group.inertia_form(a, b), a)
 
+    def constraint_blocks(self) -> list[ConstraintBlock]:
+        """All constraints in their order, which nothing else knows."""
+        first = sum(gauge.group < len(self.tree) for gauge in self.gauges)
+        return [
+            *self._internal_blocks(),
+            *(_joint_block(group, closes=False) for group in self.tree),
+            self._gauge_block(range(first), closes=False),
+            *(_joint_block(group, closes=True) for group in self.closing),
+            self._gauge_block(range(first, len(self.gauges)), closes=True),
+            ConstraintBlock("gear", self.gears.names, 1, True, lambda at: self.gears.off(at.gauges) - self.gears.offset),
+        ]
+
+    def _internal_blocks(self) -> list[ConstraintBlock]:
+        blocks, begin = [], 0
+        for index, (kind, count) in enumerate(self.kinds):
+            values: Callable = lambda at, index=index, kind=kind: jax.vmap(kind.constraint)(at.coordinates[index]).ravel()
+            blocks.append(ConstraintBlock("body", self.bodies[begin : begin + count], kind.internal, False, values))
+            begin += count
+        return blocks
+
+    def _gauge_block(self, places: range, closes: bool) -> ConstraintBlock:
+        gauges = self.gauges[places.start : places.stop]
+        angular = np.array([gauge.angular for gauge in gauges], bool)
+
+        def values(at: Position) -> Float[Array, " gauges"]:
+            """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
+            off = at.gauges[places.start : places.stop] - self._read(gauges, at.bodies)
+            return jnp.where(angular, jnp.sin(off), off)
+
+        return ConstraintBlock("gauge", [gauge.name for gauge in gauges], 1, closes, values)
+
+    def _placed(self, what: str) -> list[tuple[ConstraintBlock, range]]:
+        """Some of the blocks, and where their constraints stand among all."""
+        blocks = self.constraint_blocks()
+        ends = itertools.accumulate(block.size for block in blocks)
+        return [(block, range(end - block.size, end)) for block, end in zip(blocks, ends, strict=True) if block.what == what]
+
     def joint_rows(self) -> list[tuple[JointGroup, range]]:
         """Where the constraints of each group of joints stand among all."""
-        begin = sum(kind.internal * count for kind, count in self.kinds)
-        gauges = sum(gauge.group < len(self.tree) for gauge in self.gauges)
-        places = []
-        for index, group in enumerate(self.joints):
-            begin += gauges if index == len(self.tree) else 0
-            places.append((group, range(begin, begin + group.count * len(group.rows))))
-            begin = places[-1][1].stop
-        return places
+        return [(group, rows) for group, (_, rows) in zip(self.joints, self._placed("joint"), strict=True)]
 
     def parts_of_coordinates(self) -> Indices:
         """For every coordinate the number of the body or gauge that it belongs to."""
@@ -134,15 +187,16 @@ class Assembly(eqx.Module):
 
     def internal_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body of each internal constraint, and the number of the constraint."""
-        places = np.repeat(self._first_coordinates(), [kind.internal for kind, count in self.kinds for _ in range(count)]).tolist()
-        return list(zip(places, range(len(places)), strict=True))
+        each = [block.each for block, _ in self._placed("body") for _ in block.owners]
+        numbers = [row for _, rows in self._placed("body") for row in rows]
+        return list(zip(np.repeat(self._first_coordinates(), each).tolist(), numbers, strict=True))
 
     def branch_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body that hangs on each joint of the tree, and the numbers of the constraints of the joint."""
         first = self._first_coordinates()
         held: list[tuple[int, int]] = []
         for group, rows in self.joint_rows()[: len(self.tree)]:
-            held += zip(np.repeat(first[np.asarray(group.children)], len(group.rows)).tolist(), rows, strict=True)
+            held += zip(np.repeat(first[np.asarray(group.children)], len(group.kept)).tolist(), rows, strict=True)
         return held
 
     def _first_coordinates(self) -> np.ndarray:
@@ -151,31 +205,21 @@ class Assembly(eqx.Module):
 
     def gauge_rows(self) -> list[tuple[int, int]]:
         """The coordinate of every gauge, and the constraint that determines it."""
-        places = [i for i, name in enumerate(self._constraint_kinds()) if name == "gauge"]
-        first = self.size - len(self.gauges)
-        return [(first + i, place) for i, place in enumerate(places)]
-
-    def _constraint_kinds(self) -> list[str]:
-        """What every constraint belongs to, in their order."""
-        internal = sum(kind.internal * count for kind, count in self.kinds)
-        in_tree = sum(gauge.group < len(self.tree) for gauge in self.gauges)
-        tree, closing = (sum(group.count * len(group.rows) for group in groups) for groups in (self.tree, self.closing))
-        counts = (internal + tree, in_tree, closing, len(self.gauges) - in_tree, len(self.gears.names))
-        return [kind for kind, count in zip(("body", "gauge", "joint", "gauge", "gear"), counts, strict=True) for _ in range(count)]
+        numbers = [row for _, rows in self._placed("gauge") for row in rows]
+        return list(enumerate(numbers, self.size - len(self.gauges)))
 
     def owners(self) -> list[str]:
         """The name of the body, joint or gear that each constraint belongs to."""
-        kinds = [kind for kind, count in self.kinds for _ in range(count)]
-        internal = [name for name, kind in zip(self.bodies, kinds, strict=True) for _ in range(kind.internal)]
-        tree, closing = ([name for group in groups for name in group.names for _ in group.rows] for groups in (self.tree, self.closing))
-        on_tree, on_closing = ([g.name for g in self.gauges if (g.group < len(self.tree)) == first] for first in (True, False))
-        return [*internal, *tree, *on_tree, *closing, *on_closing, *self.gears.names]
+        return [name for block in self.constraint_blocks() for name in block.owners for _ in range(block.each)]
 
     def readings(self, bodies: Rows) -> Float[Array, " g"]:
         """What the gauges would show by the frames alone, angles within half a turn."""
+        return self._read(self.gauges, bodies)
+
+    def _read(self, gauges: Sequence[Gauge], bodies: Rows) -> Float[Array, " gauges"]:
         values = [jnp.zeros(0, bodies.dtype)]
-        for index, gauges in itertools.groupby(self.gauges, lambda gauge: gauge.group):
-            places = np.array([(gauge.element, gauge.coordinate) for gauge in gauges])
+        for index, some in itertools.groupby(gauges, lambda gauge: gauge.group):
+            places = np.array([(gauge.element, gauge.coordinate) for gauge in some])
             values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
         return jnp.concatenate(values)
 
@@ -183,6 +227,10 @@ class Assembly(eqx.Module):
 def assembly_in(system: System) -> Assembly | None:
     """The parts of a system, if it was assembled from parts."""
     return system.params if isinstance(system.params, Assembly) else None
+
+
+def _joint_block(group: JointGroup, closes: bool) -> ConstraintBlock:
+    return ConstraintBlock("joint", group.names, len(group.kept), closes, lambda at: group.constraints(at.bodies))
 
 
 def as_assembly(system: System) -> Assembly:
@@ -228,21 +276,9 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
 @jax.jit
 def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
     """Internal constraints, joints and gauges of the tree, and then all that closes loops."""
-    bodies, (blocks, gauges) = model.frames(q), model.parts(q)
-    internal = [jax.vmap(kind.constraint)(block).ravel() for kind, block in blocks if kind.internal]
-    measured = _gauge_rows(model, bodies, gauges)
-    in_tree = sum(gauge.group < len(model.tree) for gauge in model.gauges)
-    tree, closing = ([group.constraints(bodies) for group in groups] for groups in (model.tree, model.closing))
-    return jnp.concatenate(
-        [*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], model.gears.off(gauges) - model.gears.offset]
-    )
-
-
-def _gauge_rows(model: Assembly, bodies: Rows, gauges: Float[Array, " g"]) -> Float[Array, " g"]:
-    """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
-    angular = np.array([gauge.angular for gauge in model.gauges], bool)
-    off = gauges - model.readings(bodies)
-    return jnp.where(angular, jnp.sin(off), off)
+    blocks, gauges = model.parts(q)
+    at = Position([block for _, block in blocks], model.frames(q), gauges)
+    return jnp.concatenate([jnp.zeros(0, q.dtype), *(block.values(at) for block in model.constraint_blocks() if block.size)])
 
 
 @jax.jit

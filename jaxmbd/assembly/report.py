@@ -25,7 +25,7 @@ def describe(system: System, q: Vector) -> str:
     for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
         for group in groups:
             kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
-            lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
+            lines.append(f"  {kind} ({len(group.kept)} constraints each, {role}): {', '.join(group.names)}")
     if independent is not None and constraints > independent:
         lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
     return "\n".join(lines)

@@ -1,5 +1,7 @@
 """What the user gives, as arrays of one dtype, with shapes checked and numbers finite where they are seen."""
 
+from collections.abc import Hashable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,9 @@ from jaxtyping import ArrayLike
 from ..errors import ModelError
 from ..numerics.arrays import known
 from ..system import System, Vector, VectorLike, is_parameter
+
+MOST_SEEN = 32
+"""Structures of systems that are remembered as checked."""
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
@@ -33,17 +38,20 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
     return value.astype(q.dtype)
 
 
-_SEEN: set[int] = set()
-"""Hashes of systems whose functions were tried already with coordinates of some shape: nothing else of the system is kept."""
+_SEEN: dict[Hashable, None] = {}
+"""Systems whose functions were tried with coordinates of some shape, the last ones of them."""
 
 
 def _check_once(system: System, q: Vector) -> None:
     """Check shapes, unless that was done before for functions, parameters and coordinates of the same structure."""
     leaves, structure = jax.tree.flatten((system, q))
-    key = hash((structure, *((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)))
-    if key not in _SEEN:
-        _check_shapes(system, q)
-        _SEEN.add(key)
+    key = (structure, *((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
+    if key in _SEEN:
+        return
+    _check_shapes(system, q)
+    if len(_SEEN) >= MOST_SEEN:
+        _SEEN.pop(next(iter(_SEEN)))
+    _SEEN[key] = None
 
 
 def _check_shapes(system: System, q: Vector) -> None:

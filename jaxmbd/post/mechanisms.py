@@ -80,14 +80,14 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     def wrenches(group, state):
         q, multipliers = state
         first, second = group.frames(model.frames(q))
-        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.rows))
-        found = jax.vmap(_wrench)(group.kind, first, second, _all_rows(group, part))
+        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.kept))
+        found = jax.vmap(_wrench)(group.kind, first, second, _all_multipliers(group, part))
         if axes == "joint":
             found = jax.vmap(lambda a, w: (w.reshape(2, 3) @ a.rotation).ravel())(first, found)
         return found
 
     places = {group.names: rows for group, rows in model.joint_rows()}
-    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.rows) > 0)
+    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.kept) > 0)
     return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
 
 
@@ -131,6 +131,6 @@ def _wrench(kind, a: Frame, b: Frame, multipliers: Float[Array, " m"]) -> Float[
     return jax.grad(work)(jnp.zeros(6, multipliers.dtype))
 
 
-def _all_rows(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
+def _all_multipliers(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
     """Multipliers of all rows of a joint; zero for those that the coordinates of its bodies fulfil by themselves."""
-    return jnp.zeros((group.count, group.all_rows), part.dtype).at[:, np.asarray(group.rows)].set(part)
+    return jnp.zeros((group.count, group.constraint_count), part.dtype).at[:, np.asarray(group.kept)].set(part)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from ..assembly.model import Assembly, as_assembly
 from ..constraints.manifold import manifold_at
@@ -14,7 +14,7 @@ from ..errors import ModelError
 from ..geometry.frame import Frame
 from ..numerics.arrays import over_rows
 from ..simulation.trajectory import Trajectory
-from ..system import System, Vector
+from ..system import System, Vector, VectorLike
 from .along import along_trajectory
 
 Local = Float[Array, "3"]
@@ -29,7 +29,7 @@ class PointMotion(eqx.Module):
 
 
 def point(
-    system: System, trajectory: Trajectory, body: str, at: ArrayLike = (0.0, 0.0, 0.0), controls: Callable | None = None
+    system: System, trajectory: Trajectory, body: str, at: VectorLike = (0.0, 0.0, 0.0), controls: Callable | None = None
 ) -> PointMotion:
     """The motion of the point `at`, in body axes, of a body given by name; nodes of beams may be counted from the end, `"beam[-1]"`.
 

@@ -68,7 +68,7 @@ def products_of_forms(components: tuple[tuple[int, int], ...], forms: int) -> tu
 class RitzBeams(eqx.Module):
     r"""Beams with the same numbers of nodes, elements and forms, stacked.
 
-    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `strains` are $\varepsilon_k$ at points of integration that stand
+    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `strains` are $\varepsilon_k$ at `points` of integration that stand
     for `lengths`, `sections` the stiffness of the elements. `nodes` are their numbers in the full mechanism; joints and loads act on those
     that are `held`, counted along the beams. `components` are the pairs $(k, i)$ of which there is a $\zeta_{ki}$: those that form $k$ has.
     """
@@ -82,6 +82,7 @@ class RitzBeams(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     held: Indices = eqx.field(static=True)
     components: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    points: tuple[float, ...] = eqx.field(static=True)
 
     @property
     def count(self) -> int:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from ..assembly.groups import JointGroup, LoadGroup
 from ..assembly.model import Assembly, as_assembly
-from ..beams.galerkin import AbstractBeamGroup
+from ..beams.elements import AbstractElements
 from ..constraints.calculus import momentum
 from ..constraints.counts import constraint_count, matrix_rank
 from ..constraints.inputs import as_coordinates
@@ -140,7 +140,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
             raise ModelError(f"forms are given for {name!r}, which is no beam of this mechanism; beams are {', '.join(there) or 'none'}")
     made = {name: _reduce(model, name, shapes) for name, shapes in forms.items()}
     alone = [one.arrays for one in made.values()]
-    names = [[list(made)[i] for i in indices] for indices in alike(alone, [one.components for one in made.values()])]
+    names = [[list(made)[i] for i in indices] for indices in alike(alone, [(one.components, one.points) for one in made.values()])]
     beams = tuple(_stacked(model, {name: made[name] for name in some}) for some in names)
     nodes = _coordinates(model, all_nodes(beams))
     kept = np.setdiff1d(np.arange(q0.size), nodes)
@@ -162,6 +162,7 @@ class _Made(NamedTuple):
     arrays: tuple[Array, ...]
     nodes: Indices
     components: tuple[tuple[int, int], ...]
+    points: tuple[float, ...]
 
 
 def _reduce(model: Assembly, name: str, shapes: VectorLike) -> _Made:
@@ -171,7 +172,8 @@ def _reduce(model: Assembly, name: str, shapes: VectorLike) -> _Made:
     reference = jnp.asarray(group.along(group.reference))
     forms = _forms(name, shapes, reference)
     components = _components(forms)
-    return _Made(_matrices(model, group, forms, reference, places, components), places, components)
+    points = tuple(group.points.tolist())
+    return _Made(_matrices(model, group, forms, reference, places, components), places, components, points)
 
 
 def _components(forms: Forms) -> tuple[tuple[int, int], ...]:
@@ -185,7 +187,7 @@ def _components(forms: Forms) -> tuple[tuple[int, int], ...]:
 
 @compiled
 def _matrices(
-    model: Assembly, group: AbstractBeamGroup, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
+    model: Assembly, group: AbstractElements, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
 ) -> tuple[Array, ...]:
     """Basis, inertia, strains, lengths and sections, as derivatives of what the nodes have."""
     origin = jnp.zeros_like(reference[..., :1]).at[:, 0].set(1)
@@ -210,7 +212,7 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
     held = sorted({i for beam in beams for i, place in enumerate(beam.nodes) if place in used})
     basis, inertia, strains, lengths, sections = stack([beam.arrays for beam in beams])
     nodes = tuple(beam.nodes for beam in beams)
-    return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components)
+    return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components, beams[0].points)
 
 
 def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:

@@ -230,7 +230,7 @@ def _stresses(system: System) -> list[Float[Array, "elements points 6"]]:
     model = assembly_in(system)
     if model is None:
         return []
-    return [jnp.zeros((*group.stiffness.shape[:1], group.order, 6), group.stiffness.dtype) for group in model.beams]
+    return [jnp.zeros((*group.stiffness.shape[:1], group.points.size, 6), group.stiffness.dtype) for group in model.beams]
 
 
 def _with_stress(system: System, x: Array) -> tuple[System, Callable, Array]:

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..assembly.model import Assembly
-from ..beams.galerkin import lagrange
 from ..joints import Fixed
 from ..numerics.compile import compiled
+from ..numerics.polynomials import lagrange
 from ..post.beams import AlongBeam, along_beams, distances
 from ..reduction.floating_frame import proper_joints
 
