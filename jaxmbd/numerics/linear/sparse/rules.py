@@ -1,9 +1,10 @@
-"""How each operation of a program hands dependences on: rules by the names of operations."""
+"""How each class of operations hands dependences on."""
 
 from typing import Any
 
 import numpy as np
 
+from ...jaxpr import OPERATIONS, Flow
 from . import constants as movement, gather_scatter as windows
 from .index_sets import MOST, DenseError, Rows, Rule, Traced, everything, join, rows_of, take, union, unite, width
 
@@ -131,33 +132,26 @@ def matrices(eqn: Any, inputs: list[Traced]) -> Rows:
     return take(of_matrix, np.repeat(np.arange(count), int(np.prod(shape[-2:], dtype=int))))
 
 
-_ELEMENTWISE = """
-    add sub neg sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 log log1p expm1 sqrt rsqrt cbrt pow integer_pow
-    abs sign max min div rem square logistic erf erfc erf_inv lgamma digamma convert_element_type copy copy_p real imag conj add_any clamp
-    reduce_precision nextafter floor ceil round
-""".split()  # noqa: SIM905
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, elementwise),
-    **dict.fromkeys(
-        ("broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "slice", "rev", "tile", "gather", "dynamic_slice"), moved
-    ),
-    **dict.fromkeys(("concatenate", "stack", "pad"), merged),
-    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), reduced),
-    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), accumulated),
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul"), scattered),
-    **dict.fromkeys(("triangular_solve", "cholesky"), matrices),
-    "mul": product,
-    "select_n": selected,
-    "dynamic_update_slice": overwritten,
-    "dot_general": contracted,
+RULES: dict[Flow, Rule] = {
+    Flow.ELEMENTWISE: elementwise,
+    Flow.PRODUCT: product,
+    Flow.CHOICE: selected,
+    Flow.MOVE: moved,
+    Flow.MERGE: merged,
+    Flow.OVERWRITE: overwritten,
+    Flow.SCATTER: scattered,
+    Flow.REDUCTION: reduced,
+    Flow.ACCUMULATION: accumulated,
+    Flow.CONTRACTION: contracted,
+    Flow.MATRICES: matrices,
 }
+"""Rules for operations with one outcome."""
 
 
 def apply_rule(eqn: Any, inputs: list[Traced]) -> list[Rows | None]:
     """The rows of every outcome of an operation; one without a rule makes them depend on everything. Whole numbers depend on nothing."""
     real = [np.issubdtype(out.aval.dtype, np.inexact) for out in eqn.outvars]
-    rule = RULES.get(eqn.primitive.name)
-    if rule is not None and all(real):
-        return [rule(eqn, inputs)]
+    operation = OPERATIONS.get(eqn.primitive.name)
+    if operation is not None and all(real):
+        return [RULES[operation.flow](eqn, inputs)]
     return [everything(inputs, out.aval.size) if varies else None for out, varies in zip(eqn.outvars, real, strict=True)]
