@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from jax.extend import core as jex
 
 from ...jaxpr import OPERATIONS, Flow, walk
-from . import constants as movement
+from . import constants
 from .index_sets import DenseError, Traced, join, take, union
 from .rules import apply_rule
 
@@ -25,14 +25,14 @@ def jacobian_pattern(fn: Callable, x: Any, args: Any) -> sp.csr_array | None:
     leaves, structure = jax.tree.flatten(args)
     shapes = [jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf)) for leaf in (x, *leaves)]
     program = jax.make_jaxpr(lambda x, *leaves: fn(x, jax.tree.unflatten(structure, leaves)))(*shapes)
-    inputs = [Traced(x.shape, rows=sp.eye_array(x.size, format="csr", dtype=np.int8)), *(Traced(leaf.shape) for leaf in shapes[1:])]
+    inputs = [Traced(x.shape, sets=sp.eye_array(x.size, format="csr", dtype=np.int8)), *(Traced(leaf.shape) for leaf in shapes[1:])]
     try:
         (out,) = _carried(program, inputs)
     except DenseError:
         return None
-    rows = sp.csr_array((out.size, x.size), dtype=np.int8) if out.rows is None else out.rows
-    rows.sort_indices()
-    return rows
+    found = sp.csr_array((out.size, x.size), dtype=np.int8) if out.sets is None else out.sets
+    found.sort_indices()
+    return found
 
 
 def _carried(program: jex.ClosedJaxpr, inputs: list[Traced]) -> list[Traced]:
@@ -52,10 +52,10 @@ def _operation(eqn: Any, inputs: list[Traced]) -> list[Traced]:
     if name in OPERATIONS and OPERATIONS[name].flow in OF_SEVERAL_OUTCOMES:
         return OF_SEVERAL_OUTCOMES[OPERATIONS[name].flow](eqn, inputs)
     shapes = [out.aval.shape for out in eqn.outvars]
-    if any(one.rows is not None for one in inputs):
-        return [Traced(shape, rows=rows) for shape, rows in zip(shapes, apply_rule(eqn, inputs), strict=True)]
+    if any(one.sets is not None for one in inputs):
+        return [Traced(shape, sets=sets) for shape, sets in zip(shapes, apply_rule(eqn, inputs), strict=True)]
     if len(shapes) == 1:
-        return [Traced(shapes[0], lambda: movement.evaluate(eqn, [one.value for one in inputs]))]
+        return [Traced(shapes[0], lambda: constants.evaluate(eqn, [one.value for one in inputs]))]
     return [Traced(shape) for shape in shapes]
 
 
@@ -68,8 +68,8 @@ def _branches(eqn: Any, inputs: list[Traced]) -> list[Traced]:
     outcomes = [_carried(branch, inputs[1:]) for branch in branches]
 
     def either(*parts: Traced) -> Traced:
-        rows = [part.rows for part in parts if part.rows is not None]
-        return Traced(parts[0].shape, rows=union(rows) if rows else None)
+        sets = [part.sets for part in parts if part.sets is not None]
+        return Traced(parts[0].shape, sets=union(sets) if sets else None)
 
     return list(map(either, *outcomes))
 
@@ -84,8 +84,8 @@ def _pieces(eqn: Any, inputs: list[Traced]) -> list[Traced]:
 
 def _part(one: Traced, places: np.ndarray) -> Traced:
     """Some elements of an array."""
-    rows = None if one.rows is None else take(one.rows, places)
-    return Traced(places.shape, lambda: None if one.value is None else np.asarray(one.value.ravel()[places]), rows)
+    sets = None if one.sets is None else take(one.sets, places)
+    return Traced(places.shape, lambda: None if one.value is None else np.asarray(one.value.ravel()[places]), sets)
 
 
 def _loop(eqn: Any, inputs: list[Traced]) -> list[Traced]:
@@ -103,8 +103,8 @@ def _loop(eqn: Any, inputs: list[Traced]) -> list[Traced]:
 
 
 def _stack(parts: tuple[Traced, ...]) -> Traced:
-    depends = any(part.rows is not None for part in parts)
-    return Traced((len(parts), *parts[0].shape), rows=join(parts) if depends else None)
+    depends = any(part.sets is not None for part in parts)
+    return Traced((len(parts), *parts[0].shape), sets=join(parts) if depends else None)
 
 
 _CONTROL_FLOW: dict[str, Callable] = {"cond": _branches, "scan": _loop}
