@@ -39,8 +39,8 @@ def test_programs_do_not_grow_with_the_number_of_bodies(formulation, shorter, lo
     assert operations(shorter, formulation) == operations(longer, formulation) > 1000
 
 
-def test_sparse_programs_grow_less_than_the_rounds_of_elimination():
-    """Four times as many bodies take two rounds more; most of them share a loop."""
+def test_sparse_programs_grow_less_than_the_levels_of_elimination():
+    """Four times as many bodies take two levels more; most of them share a loop."""
     few, many = operations(16, mbd.Multipliers()), operations(64, mbd.Multipliers())
     assert few < many < 1.3 * few
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.numerics.implicit import root_derivative
 from jaxmbd.numerics.linear import refined_solve
 
 
@@ -82,6 +83,16 @@ def test_derivatives_of_the_root():
 def test_a_failed_solve_has_finite_derivatives():
     root = lambda a: mbd.Newton(max_steps=3)(lambda x, a: x**2 + a, jnp.array([0.0]), a).value[0]
     assert np.isfinite(jax.grad(root)(jnp.array(1.0)))
+
+
+def test_the_derivative_of_a_root_is_zero_where_there_is_none_and_missing_where_nothing_varies():
+    """Both roots of this library, of Newton's method and of a step, get theirs from here."""
+    root, a = jnp.array([2.0, 1.0]), jnp.array(8.0)
+    slopes = jax.jacobian(cubic)(root, a)
+    derivative = lambda d_a, solved: root_derivative(cubic, root, a, d_a, lambda b: jnp.linalg.solve(slopes, b), jnp.array(solved))
+    np.testing.assert_allclose(derivative(jnp.array(3.0), True), [3 / 12, -3 / 24], rtol=1e-15)
+    np.testing.assert_array_equal(derivative(jnp.array(3.0), False), [0.0, 0.0])
+    assert derivative(None, True) is None
 
 
 def test_float32_tolerances_follow_the_dtype():

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..errors import Result
+from .implicit import root_derivative
 from .linear import AbstractLinear, AbstractTangent, Auto
 from .linear.layout import Layout
 
@@ -88,16 +89,13 @@ def _root(args, *, guess, fn, newton, layout):
 
 @_root.def_jvp
 def _root_jvp(primals, tangents, *, guess, fn, newton, layout):
-    """Minus the inverse tangent times the derivative by the arguments: one solve, however many iterations were taken."""
+    """The implicit function theorem, with a tangent at the root."""
     (args,), (d_args,) = primals, tangents
     x, result, steps, residual = _root(args, guess=guess, fn=fn, newton=newton, layout=layout)
     solved = result == Result.SUCCESS
     at = jnp.where(solved, x, guess[0])
-    _, d_fn = eqx.filter_jvp(lambda a: fn(at, a), (args,), (d_args,))
-    if d_fn is None:  # the equations do not depend on what is varied
-        return (x, result, steps, residual), (None, None, None, None)
-    tangent = newton.linear.tangent(fn, at, args, layout, valid=solved)
-    return (x, result, steps, residual), (jnp.where(solved, -tangent.solve(d_fn), 0), None, None, None)
+    solve = lambda b: newton.linear.tangent(fn, at, args, layout, valid=solved).solve(b)
+    return (x, result, steps, residual), (root_derivative(fn, at, args, d_args, solve, solved), None, None, None)
 
 
 class _Iterate(eqx.Module):

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from ..errors import Result
 from ..formulations import AbstractFormulation, Moves, Multipliers, Problem
+from ..numerics.implicit import root_derivative
 from ..numerics.linear import refined_solve
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
@@ -50,7 +51,7 @@ def _solve(before, *, guess, alive, scheme, formulation, newton):
 
 @_solve.def_jvp
 def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
-    """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
+    """The implicit function theorem, with the last tangent of Newton's method where that serves; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
     out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
     (moves, result, *rest), x, last, prepared = out
@@ -72,14 +73,14 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     def positions(y, before):
         return twin.moves(y, formulation.differentiated(before, problem)[1])
 
-    _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
-    if change is None:  # the equations do not depend on what is varied
+    def solve(change):
+        if own:
+            operator = jax.linearize(lambda y: equations(y, before), y)[1]
+            return refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
+        return newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
+
+    d_y = root_derivative(equations, y, before, d_before, solve, solved)
+    if d_y is None:
         return out, constant(None, None)
-    if own:
-        operator = jax.linearize(lambda y: equations(y, before), y)[1]
-        d_y = -refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
-    else:
-        d_y = -newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
-    d_y = jnp.where(solved, d_y, 0)
     _, d_moves = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
     return out, constant(jnp.where(solved, d_moves, 0), d_y if own else None)

@@ -23,7 +23,7 @@ def sparsity(
 ) -> Analysis:
     """The structure of the equations of a step, as `Sparse()` would solve them.
 
-    `print` tells it in a line: unknowns, nonzeros, colours (directional derivatives that a tangent takes), bandwidth, rounds of
+    `print` tells it in a line: unknowns, nonzeros, colours (directional derivatives that a tangent takes), bandwidth, levels of
     elimination. Its method `spy` draws it.
     """
     q = as_coordinates(system, q0)

@@ -62,7 +62,7 @@ def _narrow(places: np.ndarray | np.integer) -> np.ndarray | np.integer:
 class Analysis:
     """The structure of a Jacobian. Nonzeros, with all of the diagonal, are counted row by row.
 
-    `rows` and `cols` are their places, and `rounds` the order of elimination. What programs use is in `places`.
+    `rows` and `cols` are their places, and `levels` the order of elimination. What programs use is in `places`.
     """
 
     def __init__(self, pattern: sp.csr_array, layout: Layout):
@@ -74,8 +74,8 @@ class Analysis:
         full.sort_indices()
         self.rows, self.cols = (places.astype(np.int32) for places in full.tocoo().coords)
         source = np.where(full.data == 2, self.colours * size, colour[self.cols] * size + self.rows)
-        self.rounds = eliminate(full, layout)
-        self.plan: Plan = _on_device(make_plan(full, self.rounds))
+        self.levels = eliminate(full, layout)
+        self.plan: Plan = _on_device(make_plan(full, self.levels))
         by_row, by_col = Lines.of(self.rows, size, sort=False), Lines.of(self.cols, size, sort=True)
         diagonal = np.flatnonzero(self.rows == self.cols)
         self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, diagonal, by_row, by_col))
@@ -83,13 +83,13 @@ class Analysis:
     @property
     def operations(self) -> int:
         """About how many operations a factorisation takes."""
-        fronts = [(*bucket.pivots.shape, bucket.boundary.shape[1]) for buckets in self.rounds for bucket in buckets]
+        fronts = [(*bucket.pivots.shape, bucket.boundary.shape[1]) for buckets in self.levels for bucket in buckets]
         return sum(count * 2 * p * (p + c) ** 2 for count, p, c in fronts)
 
     @property
     def order(self) -> np.ndarray:
         """The unknowns in the order of their elimination."""
-        order = np.concatenate([pivots.ravel() for buckets in self.rounds for pivots, _ in buckets])
+        order = np.concatenate([pivots.ravel() for buckets in self.levels for pivots, _ in buckets])
         return order[order >= 0]
 
     def spy(self, axes: Any = None, ordered: bool = False) -> Any:
@@ -108,10 +108,10 @@ class Analysis:
     def __str__(self) -> str:
         coo = self.pattern.tocoo()
         band = int(np.abs(coo.row - coo.col).max(initial=0))
-        widest = max((pivots.shape[1] + boundary.shape[1] for buckets in self.rounds for pivots, boundary in buckets), default=0)
+        widest = max((pivots.shape[1] + boundary.shape[1] for buckets in self.levels for pivots, boundary in buckets), default=0)
         return (
             f"{self.size} unknowns, {self.pattern.nnz} nonzeros ({self.pattern.nnz / max(self.size, 1) ** 2:.2%}), {self.colours} colours, "
-            f"bandwidth {band}, eliminated in {len(self.rounds)} rounds with fronts of up to {widest}"
+            f"bandwidth {band}, eliminated in {len(self.levels)} levels with fronts of up to {widest}"
         )
 
 

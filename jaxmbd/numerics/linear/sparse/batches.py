@@ -1,4 +1,4 @@
-"""Rounds of any number of nodes as loops over batches of one shape, so that a program does not grow with the number of rounds."""
+"""Levels of any number of nodes as loops over batches of one shape, so that a program does not grow with the number of levels."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,8 @@
-"""In which order unknowns are eliminated: rounds of independent nodes, so that each round is a batch of small dense operations.
+"""In which order unknowns are eliminated: levels of independent supernodes, so that each level is a batch of small dense operations.
 
-Unknowns are gathered into nodes (a body, the constraints of a joint). A round eliminates nodes of which no two are neighbours; their
-neighbours become neighbours of each other. Halving a chain in every round this is cyclic reduction, on a tree it takes leaves and every
-other link, on a general graph it is a nested dissection found from below, with the small degrees first.
+Unknowns are gathered into supernodes (a body, the constraints of a joint), nodes for short. A level eliminates nodes of which no two are
+neighbours; their neighbours become neighbours of each other. Halving a chain in every level this is cyclic reduction, on a tree it takes
+leaves and every other link, on a general graph it is a nested dissection found from below, with the small degrees first.
 
 A multiplier waits until all coordinates in its constraint are gone. Its pivot is then the compliance that these coordinates have along the
 constraint, regular whenever the constraints are independent, so that pivoting inside the nodes is enough.
@@ -25,21 +25,21 @@ WORTH = 40_000
 
 
 class Bucket(NamedTuple):
-    """Nodes of a round with their unknowns (`pivots`) and those of their neighbours (`boundary`), one row a node, filled up with -1."""
+    """Nodes of a level with their unknowns (`pivots`) and those of their neighbours (`boundary`), one row a node, filled up with -1."""
 
     pivots: np.ndarray
     boundary: np.ndarray
 
 
 def eliminate(pattern: sp.csr_array, layout: Layout) -> list[list[Bucket]]:
-    """The rounds in which all unknowns are eliminated."""
+    """The levels in which all unknowns are eliminated."""
     nodes, waits_for = _initial_nodes(pattern, layout)
     graph = _Graph(pattern, nodes, waits_for)
-    rounds = []
+    levels = []
     while graph.sizes.size:
         graph.merge_twins()
-        rounds.append(graph.eliminate_round())
-    return rounds
+        levels.append(graph.eliminate_level())
+    return levels
 
 
 def _initial_nodes(pattern: sp.csr_array, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +120,7 @@ class _Graph:
     def _ready(self) -> np.ndarray:
         return np.diff(self.waits_for.indptr) == 0
 
-    def eliminate_round(self) -> list[Bucket]:
+    def eliminate_level(self) -> list[Bucket]:
         """Take out independent nodes of small degree."""
         chosen = self._alike(self._independent())
         buckets = _buckets(self.members[chosen], sp.csr_array(self.couplings[chosen] @ self.members))
@@ -142,7 +142,7 @@ class _Graph:
         return np.array(taken)
 
     def _alike(self, chosen: np.ndarray) -> np.ndarray:
-        """Without the few that are much larger than most, or have more neighbours: they wait for a round of their like."""
+        """Without the few that are much larger than most, or have more neighbours: they wait for a level of their like."""
         sizes = np.stack([self.sizes, self.couplings @ self.sizes])[:, chosen]
         most = np.all(sizes <= 1.25 * np.median(sizes, axis=1, keepdims=True), axis=0)
         return chosen if np.mean(most) < 0.9 else chosen[most]

@@ -1,4 +1,4 @@
-"""Sparse tangents: coloured directional derivatives, and elimination in rounds of independent nodes."""
+"""Sparse tangents: coloured directional derivatives, and a multifrontal LU factorisation."""
 
 import functools
 from collections.abc import Callable
