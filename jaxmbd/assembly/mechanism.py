@@ -1,6 +1,6 @@
 """A mechanism as the user describes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .assembling import assemble
@@ -15,10 +15,14 @@ class Mechanism(Parts):
 
     - `bodies`: by name, `RigidBody`, `PlanarBody`, `Particle` or another `Ground`; the body `"ground"` is always there.
     - `joints`: by name, `Joint` or `Gear`.
-    - `loads`: `Gravity`, springs, forces, torques.
+    - `loads`: by name or not, `Gravity`, springs, forces, torques. Those without a name are called by their kind: `"gravity"`, `"spring"`,
+      a second one `"spring 2"`, `"joint spring"`.
 
-    `bodies` and `joints` are dictionaries, or pairs of name and part. Names must be unique among both, as placements use them.
+    All three are dictionaries, or pairs of name and part. Names must be unique among all parts: placements and parameters use them.
     """
+
+    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Mapping | Iterable = ()):
+        super().__init__(bodies, joints, loads)
 
     def summary(self, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> str:
         """Degrees of freedom, redundant constraints and the joints that cause them, in the position that `assemble` finds."""

@@ -6,6 +6,7 @@ the spanning tree, and those that close loops. The chart moves every body by the
 """
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,8 +20,10 @@ from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Motion, Rows
 from ..numerics.arrays import Indices, total
+from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
 from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
 
 
 class Gauge(NamedTuple):
@@ -35,17 +38,25 @@ class Gauge(NamedTuple):
 
 
 class Gears(eqx.Module):
-    """Fixed ratios between pairs of gauges: the second is `ratio` times the first, and `offset`."""
+    """Fixed ratios between pairs of gauges: the second changes by `ratio` times the change of the first from the `assembled` position.
+
+    `assembled` are the gauges there, those that are first in a gear and those that are second.
+    """
 
     ratio: Any
-    offset: Any
+    assembled: Any
     first: Indices = eqx.field(static=True)
     second: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
+    def pick(self, gauges: Float[Array, " g"]) -> Float[Array, "2 gears"]:
+        """The first and the second gauge of each gear."""
+        return gauges[np.array([self.first, self.second], int)]
+
     def off(self, gauges: Float[Array, " g"]) -> Float[Array, " gears"]:
-        """Second gauges less what the first ones and the ratios ask for; the offset is not counted."""
-        return gauges[np.asarray(self.second, int)] - self.ratio * gauges[np.asarray(self.first, int)]
+        """Second gauges less what the first ones and the ratios ask for."""
+        first, second = self.pick(gauges)
+        return second - self.ratio * first - (self.assembled[1] - self.ratio * self.assembled[0])
 
 
 class Assembly(eqx.Module):
@@ -63,6 +74,7 @@ class Assembly(eqx.Module):
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
+    gravity_name: str = eqx.field(static=True, default="gravity")
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:
@@ -179,6 +191,28 @@ class Assembly(eqx.Module):
             values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
         return jnp.concatenate(values)
 
+    def named_parameters(self) -> Named:
+        """Every physical parameter by name: the one of its body, joint, gear, load or beam, and its own."""
+        classes = [kind for kind, count in self.kinds for _ in range(count)]
+        joints: Callable = lambda group: {} if group.names[0] in self.bodies else of_joints(group, classes)  # some are free bodies
+
+        def each(part: str, names: Callable) -> list[tuple[Where, Named]]:
+            where = lambda i: lambda model: getattr(model, part)[i]
+            return [(where(i), names(group)) for i, group in enumerate(getattr(self, part))]
+
+        return collect(
+            [
+                (lambda model: model.inertia, of_bodies(self.inertia, self.bodies, classes)),
+                *each("tree", joints),
+                *each("closing", joints),
+                (lambda model: model.gears, of_gears(self.gears.names)),
+                *each("loads", of_loads),
+                *each("joint_loads", of_loads),
+                (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
+                *each("beams", of_beams),
+            ]
+        )
+
 
 def as_assembly(system: System) -> Assembly:
     """The parts of an assembled system."""
@@ -227,9 +261,7 @@ def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
     measured = _gauge_rows(model, bodies, gauges)
     in_tree = sum(gauge.group < len(model.tree) for gauge in model.gauges)
     tree, closing = ([group.constraints(bodies) for group in groups] for groups in (model.tree, model.closing))
-    return jnp.concatenate(
-        [*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], model.gears.off(gauges) - model.gears.offset]
-    )
+    return jnp.concatenate([*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], model.gears.off(gauges)])
 
 
 def _gauge_rows(model: Assembly, bodies: Rows, gauges: Float[Array, " g"]) -> Float[Array, " g"]:

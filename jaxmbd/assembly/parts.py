@@ -1,7 +1,8 @@
 """What a mechanism is made of: named bodies, joints between them, loads on them."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -65,21 +66,22 @@ class Parts(eqx.Module):
 
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]
-    loads: Sequence[Gravity | AbstractLoad | AbstractJointLoad]
+    loads: Mapping[str, Gravity | AbstractLoad | AbstractJointLoad]
     beams: Mapping[str, Beam] = eqx.field(default_factory=dict)
 
-    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
+    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Mapping | Iterable = ()):
         named = _by_name(bodies, "body")
         self.beams = {name: beam for name, beam in named.items() if isinstance(beam, Beam)}
         nodes = {name: [(node_name(name, i), node) for i, node in enumerate(beam.bodies)] for name, beam in self.beams.items()}
         self.bodies = _by_name((pair for name, body in named.items() for pair in nodes.get(name, [(name, body)])), "body")
-        self.joints, self.loads = _by_name(joints, "joint"), tuple(loads)
+        self.joints = _by_name(joints, "joint")
+        self.loads = _by_name(named_loads(loads, {GROUND, *named, *self.bodies, *self.joints}), "load")
         _check_types(self)
         if GROUND in self.bodies:
             raise ModelError(f"{GROUND!r} names the body that every mechanism has; give another name to yours")
         self.bodies = {**self.bodies, GROUND: Ground()}
         self.joints = {name: _with_nodes(joint, Joint, self.beams) for name, joint in self.joints.items()}
-        self.loads = tuple(_with_nodes(load, AbstractLoad, self.beams) for load in self.loads)
+        self.loads = {name: _with_nodes(load, AbstractLoad, self.beams) for name, load in self.loads.items()}
         _check_names(self)
         for name, body in named.items():
             if name not in self.beams:
@@ -115,6 +117,20 @@ def _node(name: str, beams: Mapping[str, Beam]) -> str:
     return node_name(beam, index % count)
 
 
+def named_loads(loads: Mapping | Iterable, taken: set[str]) -> Iterator[tuple[str, Any]]:
+    """Pairs of name and load; loads without a name are called by their kind, with the next number that is free."""
+    given = list(loads.items()) if isinstance(loads, Mapping) else list(loads)
+    taken = taken | {one[0] for one in given if isinstance(one, tuple)}
+    for one in given:
+        if isinstance(one, tuple):
+            yield one
+            continue
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(one).__name__).lower()
+        name = next(name for i in itertools.count(1) if (name := kind if i == 1 else f"{kind} {i}") not in taken)
+        taken.add(name)
+        yield name, one
+
+
 def _by_name(parts: Mapping | Iterable, what: str) -> dict:
     pairs = list(parts.items()) if isinstance(parts, Mapping) else list(parts)
     named: dict = {}
@@ -138,27 +154,29 @@ def _check_types(parts: Parts) -> None:
             raise ModelError(
                 f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute(), an instance, nor a function"
             )
-    for load in parts.loads:
+    for name, load in parts.loads.items():
         if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
-            raise ModelError(f"{load!r} is not a load")
+            raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load")
 
 
 def _check_names(parts: Parts) -> None:
     """Every name must be known, and mean one thing."""
     for name in parts.bodies.keys() & parts.joints.keys():
         raise ModelError(f"a body and a joint are both called {name!r}; names must be unique")
+    for name in parts.loads.keys() & {*parts.bodies, *parts.beams, *parts.joints}:
+        raise ModelError(f"a load and a body or joint are both called {name!r}; names must be unique")
     for name, joint in parts.connections.items():
         _check_connection(name, joint, parts.bodies)
     for name, gear in parts.gears.items():
         for other, index in zip((gear.first, gear.second), gear.indices, strict=True):
             _check_coordinate(f"gear {name!r}", parts, other, index)
-    for load in parts.loads:
+    for name, load in parts.loads.items():
         if isinstance(load, AbstractJointLoad):
-            _check_coordinate(f"a {type(load).__name__}", parts, load.joint, load.index)
+            _check_coordinate(f"load {name!r}", parts, load.joint, load.index)
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):
                 if body not in parts.bodies:
-                    raise ModelError(f"a {type(load).__name__} acts on {body!r}, but bodies are {', '.join(parts.bodies)}")
+                    raise ModelError(f"load {name!r} acts on {body!r}, but bodies are {', '.join(parts.bodies)}")
 
 
 def _check_connection(name: str, joint: Joint, bodies: Mapping[str, AbstractBody]) -> None:
