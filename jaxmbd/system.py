@@ -1,7 +1,7 @@
 """The model: a Lagrangian, constraints and forces as pure functions, with their parameters as a pytree."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
 from .numerics.arrays import library
+from .numerics.naming import Named, Parameters, collect, is_parameter, of_tree
 
 Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
@@ -178,6 +179,26 @@ class System(eqx.Module):
         defined = {"lagrangian": _OfSteps(self.functions["discrete_lagrangian"], dt)}
         return System(self.functions | defined, self.params, self.rank, self.closures)
 
+    @property
+    def parameters(self) -> Parameters:
+        """All parameters by name, with value and shape; prints as a table.
+
+        Those of an assembled system are called by the part that has them, as in `"link.mass"`. Those of functions are called by their
+        path in `params`, as in `"rod.length"` or `"masses[2]"`, and the leaves of callable modules by the function that they are in, as in
+        `"potential.stiffness"`. Parameters of any class may name themselves by a method `named_parameters()`.
+        """
+        own = getattr(self.params, "named_parameters", None)
+        of_params = _of_params(self.params) if own is None else own()
+        return Parameters(self, collect([(lambda s: s.params, of_params), (lambda s: s.functions, of_tree(self.functions))]))
+
+    def replace(self, values: Mapping[str, VectorLike]) -> "System":
+        """The system with other values of some parameters, given by name as `parameters` lists them.
+
+        Differentiable, batched by `vmap`, and of the same structure, so that nothing is compiled anew. Values have the shape that is
+        listed; those inside a transformation are not checked further.
+        """
+        return self.parameters.replace(values)
+
     def with_params(self, params: PyTree) -> "System":
         """The same functions with other parameters."""
         return System(self.functions, jax.tree.map(_as_parameter, params), self.rank, self.closures)
@@ -230,9 +251,10 @@ def _as_pytree(function: Callable) -> Any:
     return function if isinstance(function, eqx.Module | Partial) else Partial(function)
 
 
-def is_parameter(leaf: Any) -> bool:
-    """Whether a leaf is a floating number or array."""
-    return isinstance(leaf, float) or (isinstance(leaf, np.ndarray | jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating))
+def _of_params(params: PyTree) -> Named:
+    """Leaves by their paths; those that have none, or only a number, are called `params`."""
+    whole = lambda path: not path or path.startswith("[")
+    return {f"params{path}" if whole(path) else path: parameter for path, parameter in of_tree(params).items()}
 
 
 def _as_parameter(leaf: Any) -> Any:

@@ -140,7 +140,7 @@ def test_equilibrium_of_a_linkage_with_a_loop():
     mechanism, placement = mbd.gallery.four_bar()
     bodies = {name: body for name, body in mechanism.bodies.items() if name != "ground"}
     spring = mbd.Spring("ground", "coupler", 400.0, at_a=placement["coupler"][0])
-    loaded = mbd.Mechanism(bodies, mechanism.joints, [*mechanism.loads, spring])
+    loaded = mbd.Mechanism(bodies, mechanism.joints, mechanism.loads | {"spring": spring})
     system, q0 = mbd.assemble(loaded, placement)
     found = mbd.equilibrium(system, q0, steps=5)
     assert jnp.max(jnp.abs(system.constraints(0.0, found.q))) < 1e-12

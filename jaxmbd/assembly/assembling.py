@@ -128,8 +128,8 @@ def _in_reach(model: Assembly, poses: Poses) -> Rows:
 def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
-    model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))
-    acting = [load for load in mechanism.loads if not isinstance(load, Gravity)]
+    model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
+    acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
         kinetic=assembly.kinetic,

@@ -82,6 +82,7 @@ class LoadGroup(eqx.Module):
     load: AbstractLoad
     a: Indices = eqx.field(static=True)
     b: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def potential(self, t: Array, bodies: Rows) -> Array:
         """Their potential energy."""
@@ -99,6 +100,7 @@ class JointLoadGroup(eqx.Module):
 
     load: AbstractJointLoad
     gauges: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def potential(self, t: Array, gauges: Float[Array, " g"]) -> Array:
         """Their potential energy."""

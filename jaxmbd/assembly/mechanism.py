@@ -1,7 +1,8 @@
 """A mechanism as the user describes it: named bodies, joints between them, loads on them."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -23,29 +24,31 @@ class Mechanism(eqx.Module):
 
     - `bodies`: by name, `RigidBody`, `PlanarBody`, `Particle`, `Beam` or another `Ground`; the body `"ground"` is always there.
     - `joints`: by name, `Joint` or `Gear`.
-    - `loads`: `Gravity`, springs, forces, torques.
+    - `loads`: by name or not, `Gravity`, springs, forces, torques. Those without a name are called by their kind: `"gravity"`, `"spring"`,
+      a second one `"spring 2"`, `"joint spring"`.
 
-    `bodies` and `joints` are dictionaries, or pairs of name and part. Names must be unique among both, as placements use them.
+    All three are dictionaries, or pairs of name and part. Names must be unique among all parts: placements and parameters use them.
     """
 
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]
-    loads: Sequence[Gravity | AbstractLoad | AbstractJointLoad]
+    loads: Mapping[str, Gravity | AbstractLoad | AbstractJointLoad]
     beams: Mapping[str, Beam] = eqx.field(default_factory=dict)
 
-    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Iterable = ()):
+    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Mapping | Iterable = ()):
         named = _by_name(bodies, "body")
         self.beams = {name: beam for name, beam in named.items() if isinstance(beam, Beam)}
         nodes = {name: [(node_name(name, i), node) for i, node in enumerate(beam.bodies)] for name, beam in self.beams.items()}
         self.bodies = _by_name((pair for name, body in named.items() for pair in nodes.get(name, [(name, body)])), "body")
-        self.joints, self.loads = _by_name(joints, "joint"), tuple(loads)
+        self.joints = _by_name(joints, "joint")
+        self.loads = _by_name(_named_loads(loads, {GROUND, *named, *self.bodies, *self.joints}), "load")
         check_types(self.bodies, self.joints, self.loads)
         if GROUND in self.bodies:
             raise ModelError(f"{GROUND!r} names the body that every mechanism has; give another name to yours")
         self.bodies = {**self.bodies, GROUND: Ground()}
         self.joints = {name: _with_nodes(joint, Joint, self.beams) for name, joint in self.joints.items()}
-        self.loads = tuple(_with_nodes(load, AbstractLoad, self.beams) for load in self.loads)
-        check_names(self.bodies, self.connections, self.gears, self.loads)
+        self.loads = {name: _with_nodes(load, AbstractLoad, self.beams) for name, load in self.loads.items()}
+        check_names(self.bodies, self.connections, self.gears, self.loads, self.beams)
         for name, body in named.items():
             if name not in self.beams:
                 body.check(name)
@@ -85,6 +88,20 @@ def _node(name: str, beams: Mapping[str, Beam]) -> str:
     if index is None or not -count <= index < count:
         raise ModelError(f"{name!r} is no body: the nodes of this beam are {beam}[0] to {beam}[{count - 1}], the last also {beam}[-1]")
     return node_name(beam, index % count)
+
+
+def _named_loads(loads: Mapping | Iterable, taken: set[str]) -> Iterator[tuple[str, Any]]:
+    """Pairs of name and load; loads without a name are called by their kind, with the next number that is free."""
+    given = list(loads.items()) if isinstance(loads, Mapping) else list(loads)
+    taken = taken | {one[0] for one in given if isinstance(one, tuple)}
+    for one in given:
+        if isinstance(one, tuple):
+            yield one
+            continue
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(one).__name__).lower()
+        name = next(name for i in itertools.count(1) if (name := kind if i == 1 else f"{kind} {i}") not in taken)
+        taken.add(name)
+        yield name, one
 
 
 def _by_name(parts: Mapping | Iterable, what: str) -> dict:

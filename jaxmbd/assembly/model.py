@@ -20,8 +20,10 @@ from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Motion, Rows
 from ..numerics.arrays import Indices, total
+from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
 from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
 
 
 class Gauge(NamedTuple):
@@ -36,17 +38,25 @@ class Gauge(NamedTuple):
 
 
 class Gears(eqx.Module):
-    """Fixed ratios between pairs of gauges: the second is `ratio` times the first, and `offset`."""
+    """Fixed ratios between pairs of gauges: the second changes by `ratio` times the change of the first from the `assembled` position.
+
+    `assembled` are the gauges there, those that are first in a gear and those that are second.
+    """
 
     ratio: Any
-    offset: Any
+    assembled: Any
     first: Indices = eqx.field(static=True)
     second: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
+    def pick(self, gauges: Float[Array, " g"]) -> Float[Array, "2 gears"]:
+        """The first and the second gauge of each gear."""
+        return gauges[np.array([self.first, self.second], int)]
+
     def off(self, gauges: Float[Array, " g"]) -> Float[Array, " gears"]:
-        """Second gauges less what the first ones and the ratios ask for; the offset is not counted."""
-        return gauges[np.asarray(self.second, int)] - self.ratio * gauges[np.asarray(self.first, int)]
+        """Second gauges less what the first ones and the ratios ask for."""
+        first, second = self.pick(gauges)
+        return second - self.ratio * first - (self.assembled[1] - self.ratio * self.assembled[0])
 
 
 class Position(NamedTuple):
@@ -87,6 +97,7 @@ class Assembly(eqx.Module):
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
+    gravity_name: str = eqx.field(static=True, default="gravity")
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:
@@ -148,7 +159,7 @@ class Assembly(eqx.Module):
             self._gauge_block(range(first), closes=False),
             *(_joint_block(group, closes=True) for group in self.closing),
             self._gauge_block(range(first, len(self.gauges)), closes=True),
-            ConstraintBlock("gear", self.gears.names, 1, True, lambda at: self.gears.off(at.gauges) - self.gears.offset),
+            ConstraintBlock("gear", self.gears.names, 1, True, lambda at: self.gears.off(at.gauges)),
         ]
 
     def _internal_blocks(self) -> list[ConstraintBlock]:
@@ -222,6 +233,28 @@ class Assembly(eqx.Module):
             places = np.array([(gauge.element, gauge.coordinate) for gauge in some])
             values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
         return jnp.concatenate(values)
+
+    def named_parameters(self) -> Named:
+        """Every physical parameter by name: the one of its body, joint, gear, load or beam, and its own."""
+        classes = [kind for kind, count in self.kinds for _ in range(count)]
+        joints: Callable = lambda group: {} if group.names[0] in self.bodies else of_joints(group, classes)  # some are free bodies
+
+        def each(part: str, names: Callable) -> list[tuple[Where, Named]]:
+            where = lambda i: lambda model: getattr(model, part)[i]
+            return [(where(i), names(group)) for i, group in enumerate(getattr(self, part))]
+
+        return collect(
+            [
+                (lambda model: model.inertia, of_bodies(self.inertia, self.bodies, classes)),
+                *each("tree", joints),
+                *each("closing", joints),
+                (lambda model: model.gears, of_gears(self.gears.names)),
+                *each("loads", of_loads),
+                *each("joint_loads", of_loads),
+                (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
+                *each("beams", of_beams),
+            ]
+        )
 
 
 def assembly_in(system: System) -> Assembly | None:

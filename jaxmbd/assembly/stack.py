@@ -46,9 +46,10 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
     parents = np.arange(len(names))
     for _, branch in branches:
         parents[branch.child] = branch.parent
+    gravity = {name: load for name, load in mechanism.loads.items() if isinstance(load, Gravity)}
     return Assembly(
         inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
-        gravity=sum((load.acceleration for load in mechanism.loads if isinstance(load, Gravity)), np.zeros(3)),
+        gravity=sum((load.acceleration for load in gravity.values()), np.zeros(3)),
         tree=tree,
         closing=closing,
         gears=_gears(mechanism, numbered),
@@ -59,6 +60,7 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
         bodies=tuple(names),
         parents=tuple(parents.tolist()),
+        gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
     )
 
 
@@ -156,7 +158,7 @@ def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
 
 def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
     """One for every joint coordinate that a load or a gear needs; those on the tree first."""
-    needed = {(load.joint, load.index) for load in mechanism.loads if isinstance(load, AbstractJointLoad)}
+    needed = {(load.joint, load.index) for load in mechanism.loads.values() if isinstance(load, AbstractJointLoad)}
     for gear in mechanism.gears.values():
         needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
     found, begin = [], 0
@@ -181,21 +183,29 @@ def _gears(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> Gea
     first = tuple(numbered[gear.first, gear.indices[0]] for gear in gears)
     second = tuple(numbered[gear.second, gear.indices[1]] for gear in gears)
     ratio = stack([gear.ratio for gear in gears]) if gears else np.zeros(0)
-    return Gears(ratio, np.zeros(len(gears)), first, second, tuple(mechanism.gears))
+    return Gears(ratio, np.zeros((2, len(gears))), first, second, tuple(mechanism.gears))
 
 
 def _loads(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
-    loads = [load for load in mechanism.loads if isinstance(load, AbstractLoad)]
-    bare = [load.bare() for load in loads]
-    ends = lambda group, end: tuple(place[getattr(loads[i], end)] for i in group)
-    return tuple(LoadGroup(stack([bare[i] for i in group]), ends(group, "a"), ends(group, "b")) for group in alike(bare))
+    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractLoad)]
+    bare = [load.bare() for _, load in named]
+
+    def group(members: Sequence[int]) -> LoadGroup:
+        a, b = (tuple(place[getattr(named[i][1], end)] for i in members) for end in ("a", "b"))
+        return LoadGroup(stack([bare[i] for i in members]), a, b, tuple(named[i][0] for i in members))
+
+    return tuple(map(group, alike(bare)))
 
 
 def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
-    loads = [load for load in mechanism.loads if isinstance(load, AbstractJointLoad)]
-    bare = [load.bare() for load in loads]
-    gauges = lambda group: tuple(numbered[loads[i].joint, loads[i].index] for i in group)
-    return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
+    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractJointLoad)]
+    bare = [load.bare() for _, load in named]
+
+    def group(members: Sequence[int]) -> JointLoadGroup:
+        gauges = tuple(numbered[named[i][1].joint, named[i][1].index] for i in members)
+        return JointLoadGroup(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
+
+    return tuple(map(group, alike(bare)))
 
 
 def _beams(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:

@@ -1,6 +1,6 @@
 """What a mechanism must fulfil before anything is assembled: parts of the right types, names that are known."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..bodies import AbstractBody
@@ -13,7 +13,7 @@ Bodies = Mapping[str, AbstractBody]
 Connections = Mapping[str, Joint]
 
 
-def check_types(bodies: Bodies, joints: Mapping[str, Any], loads: Sequence[Any]) -> None:
+def check_types(bodies: Bodies, joints: Mapping[str, Any], loads: Mapping[str, Any]) -> None:
     """Every part must be what its place asks for."""
     for name, body in bodies.items():
         if not isinstance(body, AbstractBody):
@@ -25,27 +25,29 @@ def check_types(bodies: Bodies, joints: Mapping[str, Any], loads: Sequence[Any])
             raise ModelError(
                 f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute(), an instance, nor a function"
             )
-    for load in loads:
+    for name, load in loads.items():
         if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
-            raise ModelError(f"{load!r} is not a load")
+            raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load")
 
 
-def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], loads: Sequence[Any]) -> None:
+def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], loads: Mapping[str, Any], beams: Mapping[str, Any]) -> None:
     """Every name must be known, and mean one thing."""
     for name in bodies.keys() & (joints.keys() | gears.keys()):
         raise ModelError(f"a body and a joint are both called {name!r}; names must be unique")
+    for name in loads.keys() & (bodies.keys() | beams.keys() | joints.keys() | gears.keys()):
+        raise ModelError(f"a load and a body or joint are both called {name!r}; names must be unique")
     for name, joint in joints.items():
         _check_connection(name, joint, bodies)
     for name, gear in gears.items():
         for other, index in zip((gear.first, gear.second), gear.indices, strict=True):
             _check_coordinate(f"gear {name!r}", joints, other, index)
-    for load in loads:
+    for name, load in loads.items():
         if isinstance(load, AbstractJointLoad):
-            _check_coordinate(f"a {type(load).__name__}", joints, load.joint, load.index)
+            _check_coordinate(f"load {name!r}", joints, load.joint, load.index)
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):
                 if body not in bodies:
-                    raise ModelError(f"a {type(load).__name__} acts on {body!r}, but bodies are {', '.join(bodies)}")
+                    raise ModelError(f"load {name!r} acts on {body!r}, but bodies are {', '.join(bodies)}")
 
 
 def _check_connection(name: str, joint: Joint, bodies: Bodies) -> None:

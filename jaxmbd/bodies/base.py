@@ -72,6 +72,11 @@ class AbstractBody(eqx.Module):
         different = set(cls.twists) ^ set(other.twists)
         return not (different if cls.oriented and other.oriented else different & {0, 1, 2})
 
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> Any:
+        r"""The body with this $\Theta$, of whose leaves names of parameters are made; `None` for kinds without any."""
+        return None
+
     def check(self, name: str) -> None:
         """Refuse impossible numbers, naming the body."""
 
@@ -128,6 +133,11 @@ class Particle(AbstractBody):
     @property
     def inertia_matrix(self) -> Inertia:
         return moments(self.mass, (0.0, 0.0, 0.0), np.zeros((3, 3)))
+
+    @classmethod
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> "Particle":
+        return cls(theta[0, 0])
 
     def check(self, name: str) -> None:
         check_mass(name, self.mass)

@@ -56,6 +56,12 @@ class PlanarBody(AbstractBody):
         first = self.mass * com
         return moments(self.mass, first, 0.5 * self.inertia * np.diag([1.0, 1.0, 0.0]) + first[:, None] * com)
 
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> "PlanarBody":
+        first = theta[0, 1:3]
+        com = first / theta[0, 0]
+        return cls(theta[0, 0], theta[1, 1] + theta[2, 2] - first @ com, com)
+
     def check(self, name: str) -> None:
         check_mass(name, self.mass)
         inertia = known(self.inertia)

@@ -10,7 +10,8 @@ from jaxtyping import ArrayLike
 
 from ..errors import ModelError
 from ..numerics.arrays import known
-from ..system import System, Vector, VectorLike, is_parameter
+from ..numerics.naming import is_parameter
+from ..system import System, Vector, VectorLike
 
 MOST_SEEN = 32
 """Structures of systems that are remembered as checked."""

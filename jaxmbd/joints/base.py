@@ -21,7 +21,7 @@ class AbstractJoint(eqx.Module):
     The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
     from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set,
     `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients` whether the directors
-    of either frame matter.
+    of either frame matter, `meets` whether the origins of both frames are one point in some position.
     """
 
     freedom: ClassVar[int]
@@ -29,6 +29,7 @@ class AbstractJoint(eqx.Module):
     angular: ClassVar[tuple[bool, ...]] = ()
     additive: ClassVar[bool] = True
     orients: ClassVar[tuple[bool, bool]] = (True, True)
+    meets: ClassVar[bool] = True
 
     @abc.abstractmethod
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:

@@ -19,6 +19,7 @@ class Distance(AbstractJoint):
 
     freedom: ClassVar[int] = 5
     orients: ClassVar[tuple[bool, bool]] = (False, False)
+    meets: ClassVar[bool] = False
 
     def __init__(self, length=None):
         self.length = None if length is None else number(length)

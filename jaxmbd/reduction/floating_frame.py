@@ -23,10 +23,12 @@ from jaxtyping import Array, Float
 from ..assembly import model as assembly
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly
+from ..assembly.parameters import side_by_side
 from ..bodies import AbstractBody, RigidBody
 from ..bodies.base import Inertia
 from ..joints import Free
 from ..numerics.arrays import Indices, total
+from ..numerics.naming import Named, collect, field
 from ..system import Structure, Vector
 
 
@@ -98,6 +100,11 @@ class RitzBeams(eqx.Module):
     def internal(self) -> int:
         """Number of constraints of a beam: those of its frame, and those that tie its forms to the frame."""
         return RigidBody.internal + self._products[1].shape[0]
+
+    def named_parameters(self) -> Named:
+        """The stiffness of the elements of each beam, and the inertia of its forms."""
+        fields = {"stiffness": field("sections"), "inertia": field("inertia")}
+        return side_by_side(self.names, fields, range(self.count))
 
     @property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
@@ -179,6 +186,11 @@ class RitzModel(eqx.Module):
         bodies = kept.size - len(self.rest.gauges)
         return jnp.concatenate([kept[:bodies], *nodes, kept[bodies:]])
 
+    def named_parameters(self) -> Named:
+        """Those of the rest, and of each reduced beam the stiffness of its elements and the inertia of its forms."""
+        groups = [(lambda model, i=i: model.beams[i], group.named_parameters()) for i, group in enumerate(self.beams)]
+        return collect([(lambda model: model.rest, self.rest.named_parameters()), *groups])
+
     def owners(self) -> list[str]:
         """The name of the beam, body, joint or gear that each constraint belongs to."""
         return [*(name for group in self.beams for name in group.names for _ in range(group.internal)), *self.rest.owners()]
@@ -215,6 +227,7 @@ def rest_of(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
         kinds=tuple((kind, len(list(some))) for kind, some in itertools.groupby(Node if i in gone else kinds[i] for i in bodies)),
         bodies=tuple(model.bodies[place] for place in bodies),
         parents=tuple(range(len(bodies))),
+        gravity_name=model.gravity_name,
     )
 
 

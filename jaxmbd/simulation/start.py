@@ -8,9 +8,10 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 from ..errors import ModelError, Result
 from ..formulations import Multipliers
 from ..numerics.arrays import known
+from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
-from ..system import System, Vector, is_parameter
+from ..system import System, Vector
 from .trajectory import Origin, State, Status
 
 
