@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..layout import Layout
 from .colouring import colour_columns
-from .order import eliminate
+from .order import eliminate, elimination_work, front_shapes
 from .pattern import jacobian_pattern
 from .plan import Plan, make_plan
 
@@ -82,9 +82,13 @@ class Analysis:
 
     @property
     def operations(self) -> int:
-        """About how many operations a factorisation takes."""
-        fronts = [(*bucket.pivots.shape, bucket.boundary.shape[1]) for buckets in self.levels for bucket in buckets]
-        return sum(count * 2 * p * (p + c) ** 2 for count, p, c in fronts)
+        """About how many operations a factorisation takes, multiplications and additions."""
+        return int(np.sum(2 * self.front_shapes[:, 0] * elimination_work(self.front_shapes)))
+
+    @property
+    def front_shapes(self) -> np.ndarray:
+        """Numbers of fronts of one shape, of their pivots and of the unknowns of their boundary."""
+        return front_shapes([bucket for level in self.levels for bucket in level])
 
     @property
     def order(self) -> np.ndarray:
@@ -108,7 +112,7 @@ class Analysis:
     def __str__(self) -> str:
         coo = self.pattern.tocoo()
         band = int(np.abs(coo.row - coo.col).max(initial=0))
-        widest = max((pivots.shape[1] + boundary.shape[1] for buckets in self.levels for pivots, boundary in buckets), default=0)
+        widest = int(self.front_shapes[:, 1:].sum(axis=1).max())
         return (
             f"{self.size} unknowns, {self.pattern.nnz} nonzeros ({self.pattern.nnz / max(self.size, 1) ** 2:.2%}), {self.colours} colours, "
             f"bandwidth {band}, eliminated in {len(self.levels)} levels with fronts of up to {widest}"

@@ -31,6 +31,17 @@ class Bucket(NamedTuple):
     boundary: np.ndarray
 
 
+def front_shapes(buckets: list[Bucket]) -> np.ndarray:
+    """For each bucket a row: the number of its fronts, of their pivots and of the unknowns of their boundary."""
+    return np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
+
+
+def elimination_work(shapes: np.ndarray) -> np.ndarray:
+    """About how many multiplications eliminate the pivots of a front, for rows that end with its pivots and its boundary."""
+    pivots, boundary = shapes[:, -2], shapes[:, -1]
+    return pivots * (pivots + boundary) ** 2
+
+
 def eliminate(pattern: sp.csr_array, layout: Layout) -> list[list[Bucket]]:
     """The levels in which all unknowns are eliminated."""
     nodes, waits_for = _initial_nodes(pattern, layout)
@@ -178,7 +189,7 @@ def _buckets(pivots: sp.csr_array, boundaries: sp.csr_array) -> list[Bucket]:
 
 def _cut(sizes: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     """Cut sorted nodes in two, and again, where filling up to the largest would be much more work."""
-    work = lambda part: len(part) * part[:, 0].max() * (part[:, 0].max() + part[:, 1].max()) ** 2
+    work = lambda part: len(part) * int(elimination_work(part.max(axis=0, keepdims=True))[0])
     steps = np.flatnonzero(np.any(np.diff(sizes, axis=0) != 0, axis=1)) + 1
     costs = [work(sizes[:cut]) + work(sizes[cut:]) for cut in steps]
     if not costs or work(sizes) - min(costs) < max(0.2 * work(sizes), WORTH):
