@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..geometry.frame import Motion, Rows
 from ..numerics.arrays import Indices, total
 from ..system import System, Vector
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 
 
 class Gauge(NamedTuple):
@@ -49,7 +49,9 @@ class Gears(eqx.Module):
 
 
 class Assembly(eqx.Module):
-    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree."""
+    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree. `shapes`
+    are for pictures: no function of time sees them.
+    """
 
     inertia: Float[Array, "bodies 4 4"] | Float[np.ndarray, "bodies 4 4"]
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
@@ -63,6 +65,7 @@ class Assembly(eqx.Module):
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
+    shapes: tuple[ShapeGroup, ...] = ()
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:

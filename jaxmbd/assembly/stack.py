@@ -18,7 +18,7 @@ from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .model import Assembly, Gauge, Gears
 from .parts import Parts
 from .placement import Branches, JointFrames, Poses, naming
@@ -62,6 +62,7 @@ def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames,
         kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
         bodies=tuple(names),
         parents=tuple(parents.tolist()),
+        shapes=_shapes([mechanism.bodies[name] for name in names]),
     )
 
 
@@ -191,6 +192,12 @@ def _loads(mechanism: Parts, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
     bare = [load.bare() for load in loads]
     ends = lambda group, end: tuple(place[getattr(loads[i], end)] for i in group)
     return tuple(LoadGroup(stack([bare[i] for i in group]), ends(group, "a"), ends(group, "b")) for group in alike(bare))
+
+
+def _shapes(bodies: Sequence[AbstractBody]) -> tuple[ShapeGroup, ...]:
+    owned = [(place, shape) for place, body in enumerate(bodies) for shape in body.shape]
+    groups = [[owned[i] for i in group] for group in alike([shape for _, shape in owned])]
+    return tuple(ShapeGroup(stack([shape for _, shape in group]), tuple(place for place, _ in group)) for group in groups)
 
 
 def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:

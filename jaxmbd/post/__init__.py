@@ -26,4 +26,5 @@ from .mechanisms import (
     linear_momentum as linear_momentum,
     poses as poses,
     reactions as reactions,
+    shapes as shapes,
 )
