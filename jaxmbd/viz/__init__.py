@@ -13,4 +13,15 @@ from .plots import (
     mark as mark,
     residuals as residuals,
 )
-from .style import sheet as sheet
+from .style import (
+    BLUE as BLUE,
+    GREEN as GREEN,
+    GREY as GREY,
+    INK as INK,
+    ORANGE as ORANGE,
+    PALE as PALE,
+    PURPLE as PURPLE,
+    RED as RED,
+    YELLOW as YELLOW,
+    sheet as sheet,
+)

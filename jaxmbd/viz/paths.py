@@ -62,14 +62,17 @@ def paths(
     return axes
 
 
-def trails(system: System, motion: Trajectory, points: Mapping[str, tuple[str, Any]], **options: Any) -> Any:
-    """Draw the paths of points of bodies: `points` are pairs of a body and a point in its axes, by label; options as for `paths`."""
+def trails(system: System, motion: Trajectory, points: Mapping[str, tuple[str, Any]], rows: slice = slice(None), **options: Any) -> Any:
+    """Draw the paths of points of bodies during some rows of a motion.
+
+    `points` are pairs of a body and a point in its axes, by label; options as for `paths`.
+    """
     poses = post.poses(system, motion)
     for label, (body, _) in points.items():
         if body not in poses:
             raise ModelError(f"trail {label!r} is that of a point of {body!r}, but bodies are {', '.join(poses)}")
-    followed = {label: poses[body].origin + poses[body].rotation @ jnp.asarray(point, float) for label, (body, point) in points.items()}
-    return paths(followed, **options)
+    follow = lambda frame, point: (frame.origin + frame.rotation @ jnp.asarray(point, frame.origin.dtype))[rows]
+    return paths({label: follow(poses[body], point) for label, (body, point) in points.items()}, **options)
 
 
 @styled
@@ -78,7 +81,7 @@ def globe(
 ) -> Any:
     """Paths on the unit sphere, drawn from its pole down to the angle `reach`; options as for `paths`. A line leads to each start."""
     axes = new_axes(axes, True, (6.0, 6.0))
-    polar, turn = np.meshgrid(np.linspace(0, reach, 9), np.linspace(0, 2 * np.pi, 37))
+    polar, turn = np.meshgrid(np.linspace(0, reach, 13), np.linspace(0, 2 * np.pi, 37))
     axes.computed_zorder = False
     axes.plot_wireframe(np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar), color=PALE, lw=0.5, zorder=1)
     for one in points.values() if isinstance(points, Mapping) else [points]:
@@ -87,7 +90,7 @@ def globe(
     paths(points, axes=axes, **options)
     side, low = (1.0 if reach > np.pi / 2 else np.sin(reach)), min(0.0, np.cos(reach))
     axes.set(xlim=(-side, side), ylim=(-side, side), zlim=(low, 1))
-    axes.set_box_aspect((2 * side, 2 * side, 1 - low), zoom=1.25)
+    axes.set_box_aspect((2 * side, 2 * side, 1 - low), zoom=1.4)
     axes.view_init(*view)
     axes.set_axis_off()
     return axes

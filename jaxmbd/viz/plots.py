@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float
+from matplotlib.ticker import NullFormatter
 
 from .. import post
 from ..errors import ModelError
@@ -65,6 +66,8 @@ def curves(
         axes.plot(along, _sizes(across) if log else across, label=label or None, **options)
     axes.margins(x=0.0 if longest > 20 else 0.03)
     axes.set(xlabel=xlabel, ylabel=ylabel, **{"yscale": "log" if log else "linear"} | settings)
+    if log and np.ptp(np.log10(axes.get_ylim())) > 1:
+        axes.yaxis.set_minor_formatter(NullFormatter())
     legend_above(axes)
     return axes
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib.pyplot as plt
+import numpy as np
 from cycler import cycler
 
 INK, PALE, GREY = "#1f2933", "#c5ced8", "#66727f"
@@ -40,6 +41,8 @@ STYLE: Any = {
     "figure.constrained_layout.h_pad": 0.1,
 }
 LEGEND_COLUMNS = 4
+CHARACTER = 5.5
+"""The usual width of a letter in a legend, in points."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,7 +98,9 @@ def legend_above(axes: Any) -> None:
     """A legend that stands between the axes and their heading, if anything has a label."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
-        lines = -(-len(labels) // LEGEND_COLUMNS)
+        width = 72 * axes.get_position().width * axes.figure.get_size_inches()[0]
+        columns = int(np.clip(width // (CHARACTER * (max(map(len, labels)) + 6)), 1, LEGEND_COLUMNS))
+        lines = -(-len(labels) // columns)
         axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=-(-len(labels) // lines), markerscale=1.5)
         axes.set_title(axes.get_title(loc="left"), loc="left", pad=STYLE["axes.titlepad"] + 17 * lines)
 
