@@ -49,6 +49,8 @@ for (name, (spherical, dt, steps)), places, (first, second, third) in zip(chains
     plane = None if spherical else (1, 2)
     for letter, row in zip(places, rows, strict=True):
         viz.trails(system, motion, {"": ("link 4", (0, 0, -1.5))}, slice(row + 1), plane=plane, axes=axes[letter], colours=[viz.GREY])
+        if spherical:
+            axes[letter].view_init(16, -25)
     viz.snapshots(system, motion, rows, plane=plane, axes=[axes[letter] for letter in places])
     energies = {"total": total, "kinetic": kinetic, "potential": total - kinetic}
     viz.curves(motion.t, energies, axes=axes[first], xlabel="", colours=(viz.INK, viz.ORANGE, viz.BLUE))

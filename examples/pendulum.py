@@ -82,12 +82,12 @@ conserved = {
 }
 
 # %% Picture: constraint forces, energies and residuals, and the discrete Legendre transform, without (above) and with gravity
-headings = {"A": "Constraint forces on a circle", "B": "Energy on the circle", "C": "Velocities at midpoints, momenta at nodes, $h = 0.8$"}
+headings = {"A": "Constraint forces on a circle", "B": "Energy on the circle", "C": "Discrete Legendre transform, $h = 0.8$"}
 headings |= {
     "D": "Constraints",
     "E": "The same with gravity",
     "F": "Energy",
-    "G": "With gravity momenta leave the tangent, $h = 0.2$",
+    "G": "The same with gravity, $h = 0.2$",
     "H": "Constraints",
 }
 figure, axes = viz.sheet("ABC;ADC;EFG;EHG", headings, size=(17, 12))

@@ -19,6 +19,9 @@ from .style import GREY, INK, PALE, PALETTE, dress_space
 THICKNESS = 0.25
 """Of the axes on which a line or a flat mechanism is drawn, by its size."""
 
+ZOOM = 1.35
+"""Of axes in space without a frame, which needs no room then."""
+
 FITTED = "_fitted_to_mechanism"
 """A mark on axes whose limits were set here."""
 
@@ -128,7 +131,9 @@ def fit(axes: Any, plane: Plane, points: Float[np.ndarray, "... 3"], margin: flo
     """Axes as wide as what is drawn on them, now and before, with equal scales."""
     flat = flatten(points.reshape(-1, 3), plane)
     low, high = flat.min(axis=0), flat.max(axis=0)
-    reach = max(np.max(high - low), np.finfo(float).tiny)
+    reach = np.max(high - low)
+    if reach == 0:
+        return  # a single point has no size: Matplotlib puts it in the middle
     room = np.maximum(margin * reach, 0.5 * (THICKNESS * reach - (high - low)))
     low, high = low - room, high + room
     names = "xyz"[: len(low)]
@@ -149,6 +154,9 @@ def without_frame(axes: Iterable[Any]) -> None:
     """Leave the frames and numbers of axes away."""
     for one in axes:
         one.set_axis_off()
+        if one.name == "3d":
+            size = np.ptp([one.get_xlim(), one.get_ylim(), one.get_zlim()], axis=1)
+            one.set_box_aspect(size, zoom=ZOOM)
 
 
 def flatten(points: Float[np.ndarray, "... 3"], plane: Plane) -> Float[np.ndarray, "... k"]:

@@ -114,6 +114,8 @@ def arrows(
     axes.quiver(
         *np.transpose(at), *np.transpose(vectors), color=colour, angles="xy", scale_units="xy", scale=1 / scale, pivot=pivot, **head
     )
+    ends = np.asarray(at) + scale * np.asarray(vectors)
+    fit(axes, (0, 1), np.pad(np.concatenate([at, ends]), ((0, 0), (0, 1))))
     if label:
         axes.plot([], [], color=colour, lw=2.4, label=label)
         legend_above(axes)

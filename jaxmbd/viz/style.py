@@ -1,6 +1,7 @@
 """The house style: colours, fonts, a light grid, legends that stand above the data, and sheets of several panels."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -41,6 +42,8 @@ STYLE: Any = {
     "figure.constrained_layout.h_pad": 0.1,
 }
 LEGEND_COLUMNS = 4
+FORMULA = re.compile(r"[$_^{}]|\\[a-zA-Z]+")
+"""What of a label does not take room."""
 CHARACTER = 5.5
 """The usual width of a letter in a legend, in points."""
 
@@ -99,7 +102,7 @@ def legend_above(axes: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         width = 72 * axes.get_position().width * axes.figure.get_size_inches()[0]
-        columns = int(np.clip(width // (CHARACTER * (max(map(len, labels)) + 6)), 1, LEGEND_COLUMNS))
+        columns = int(np.clip(width // (CHARACTER * (max(len(FORMULA.sub("", label)) for label in labels) + 6)), 1, LEGEND_COLUMNS))
         lines = -(-len(labels) // columns)
         axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=-(-len(labels) // lines), markerscale=1.5)
         axes.set_title(axes.get_title(loc="left"), loc="left", pad=STYLE["axes.titlepad"] + 17 * lines)
