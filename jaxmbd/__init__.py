@@ -1,6 +1,6 @@
 """jaxmbd: differentiable multibody dynamics that keeps what physics keeps."""
 
-from . import gallery as gallery, post as post
+from . import bodies as bodies, gallery as gallery, post as post
 from .assembly.assembling import assemble as assemble
 from .assembly.connections import Gear as Gear, Joint as Joint
 from .assembly.mechanism import Mechanism as Mechanism

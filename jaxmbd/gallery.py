@@ -13,7 +13,7 @@ from .assembly.mechanism import GROUND, Mechanism
 from .assembly.model import chart
 from .beams.beam import Beam
 from .beams.section import Section
-from .bodies import PlanarBody, RigidBody
+from .bodies import Hull, PlanarBody, RigidBody
 from .joints import Fixed, Prismatic, Revolute, Spherical
 from .loads import Force, Gravity, Potential
 from .numerics.arrays import number
@@ -260,4 +260,5 @@ def _principal_tetrahedron(vertices: np.ndarray, density: float) -> tuple[RigidB
     solid = RigidBody.tetrahedron(vertices, density)
     moments, axes = np.linalg.eigh(np.asarray(solid.inertia))
     axes[:, 2] *= np.sign(np.linalg.det(axes))
-    return RigidBody(float(solid.mass), moments), (np.asarray(solid.com), axes)
+    centre = np.asarray(solid.com)
+    return RigidBody(float(solid.mass), moments, shape=Hull((vertices - centre) @ axes)), (centre, axes)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..bodies import AbstractShape
 from ..geometry.frame import Frame, Motion, Rows, identity
 from ..joints import AbstractJoint
 from ..loads import AbstractJointLoad, AbstractLoad
@@ -93,6 +94,13 @@ class LoadGroup(eqx.Module):
         """The virtual power of their forces."""
         pairs = [(gather(rows, self.a), gather(rows, self.b)) for rows in (bodies, rates, virtual)]
         return jnp.sum(jax.vmap(lambda load, *pairs: load.power(t, *pairs))(self.load, *pairs))
+
+
+class ShapeGroup(eqx.Module):
+    """Shapes of one kind, and the bodies that they belong to."""
+
+    shape: AbstractShape
+    bodies: Indices = eqx.field(static=True)
 
 
 class JointLoadGroup(eqx.Module):

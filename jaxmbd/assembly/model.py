@@ -22,7 +22,7 @@ from ..geometry.frame import Motion, Rows
 from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
 
 
@@ -83,7 +83,9 @@ class ConstraintBlock(NamedTuple):
 
 
 class Assembly(eqx.Module):
-    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree."""
+    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree. `shapes`
+    are for pictures: no function of time sees them.
+    """
 
     inertia: Float[Array, "bodies 4 4"] | Float[np.ndarray, "bodies 4 4"]
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
@@ -98,6 +100,7 @@ class Assembly(eqx.Module):
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
     gravity_name: str = eqx.field(static=True, default="gravity")
+    shapes: tuple[ShapeGroup, ...] = ()
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:

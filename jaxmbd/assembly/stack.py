@@ -17,7 +17,7 @@ from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .mechanism import Mechanism
 from .model import Assembly, Gauge, Gears
 from .placement import Branches, JointFrames, Poses, naming
@@ -61,6 +61,7 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         bodies=tuple(names),
         parents=tuple(parents.tolist()),
         gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
+        shapes=_shapes([mechanism.bodies[name] for name in names]),
     )
 
 
@@ -195,6 +196,12 @@ def _loads(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[LoadGroup, .
         return LoadGroup(stack([bare[i] for i in members]), a, b, tuple(named[i][0] for i in members))
 
     return tuple(map(group, alike(bare)))
+
+
+def _shapes(bodies: Sequence[AbstractBody]) -> tuple[ShapeGroup, ...]:
+    owned = [(place, shape) for place, body in enumerate(bodies) for shape in body.shape]
+    groups = [[owned[i] for i in group] for group in alike([shape for _, shape in owned])]
+    return tuple(ShapeGroup(stack([shape for _, shape in group]), tuple(place for place, _ in group)) for group in groups)
 
 
 def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:

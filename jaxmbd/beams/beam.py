@@ -111,8 +111,8 @@ class Beam(eqx.Module):
             return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in places]
         found = _chunks(self.nodes, self.inertia)
         chunks = found if known(found) is None else np.asarray(found)
-        put_on = {i: body.inertia_matrix for i, body in self.masses.items()}
-        return [RigidBody.from_inertia_matrix(chunks[i] + put_on.get(i, 0.0)) for i in places]
+        put_on = {i: (chunks[i] + body.inertia_matrix, body.shape) for i, body in self.masses.items()}
+        return [RigidBody.from_inertia_matrix(*put_on.get(i, (chunks[i], None))) for i in places]
 
     @property
     def elements(self) -> int:

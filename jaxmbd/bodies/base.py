@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..geometry.rotation import Vector3
 from ..numerics.arrays import known, library, number
+from .shapes import AbstractShape, as_shapes
 
 Rows = Float[Array, "4 3"]
 Inertia = Float[Array, "4 4"] | Float[np.ndarray, "4 4"]
@@ -32,7 +33,10 @@ class AbstractBody(eqx.Module):
 
     `size` counts coordinates, none of a body that is fixed in space, and `internal` their constraints. `twists` are the components of
     velocity and angular velocity in space that it can have, 0 to 5. One that is not `oriented` has no directors of its own.
+    `shape` is what pictures show of it: one shape or several, apart from its inertia.
     """
+
+    shape: tuple[AbstractShape, ...] = eqx.field(converter=as_shapes, default=(), kw_only=True)
 
     size: ClassVar[int]
     internal: ClassVar[int]
@@ -115,8 +119,8 @@ class Particle(AbstractBody):
     twists: ClassVar[tuple[int, ...]] = (0, 1, 2)
     oriented: ClassVar[bool] = False
 
-    def __init__(self, mass):
-        self.mass = number(mass)
+    def __init__(self, mass, shape=None):
+        self.mass, self.shape = number(mass), shape
 
     @staticmethod
     def lift(q: Vector3) -> Rows:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly, as_assembly
+from ..bodies import AbstractShape
 from ..errors import ModelError
 from ..geometry.frame import Frame, Motion
 from ..simulation.trajectory import Trajectory
@@ -32,6 +33,16 @@ def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     rows = jax.vmap(model.frames)(trajectory.q)
     frames = Frame(rows[:, :, 0], jnp.swapaxes(rows[:, :, 1:], 2, 3))
     return {name: jax.tree.map(lambda leaf, i=i: leaf[:, i], frames) for i, name in enumerate(model.bodies)}
+
+
+def shapes(system: System) -> dict[str, list[AbstractShape]]:
+    """The shapes of every body that has some."""
+    model = as_assembly(system)
+    found: dict[str, list[AbstractShape]] = {}
+    for group in model.shapes:
+        for i, body in enumerate(group.bodies):
+            found.setdefault(model.bodies[body], []).append(jax.tree.map(lambda leaf, i=i: leaf[i], group.shape))
+    return found
 
 
 @along_trajectory("q")
