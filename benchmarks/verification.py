@@ -103,7 +103,7 @@ def invariants() -> list[dict]:
     return rows
 
 
-def symplectic_defect(scheme: mbd.AbstractScheme) -> float:
+def symplectic_defect(scheme: mbd.schemes.AbstractScheme) -> float:
     """Canonical two-form of admissible variations of a double pendulum, before and after a step of 0.1."""
     guess, rates = jnp.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), jnp.array([0.0, 1.0, 0.3, 0.2, 0.0, -0.5])
     system, dt = mbd.find_rank(chain(2, 3), guess), jnp.array(0.1)

@@ -69,6 +69,6 @@ viz.snapshots(bending, finest.path, axes=axes["B"], plane=(2, 1), colour="bendin
 viz.mark(viz.convergence(counts, errors, axes=axes["C"], xlabel="elements"), y=5e-7, text="digits of the published figures")
 across = np.abs(modes.shapes.reshape(6, -1, 4, 3)[:, :, 0, :2]).max(axis=1).argmax(axis=1)
 for i, letter in enumerate("DEFGHI"):
-    mode = mbd.Modes(modes.squares[i : i + 1], modes.shapes[i : i + 1])
+    mode = mbd.statics.Modes(modes.squares[i : i + 1], modes.shapes[i : i + 1])
     viz.modes(system, q0, mode, axes=axes[letter], plane=(2, int(across[i])), colour=(viz.BLUE, viz.ORANGE)[across[i]])
 present("bending_beams", table, figure)

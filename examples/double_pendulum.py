@@ -26,7 +26,7 @@ mechanism = mbd.Mechanism(
 placement = {"upper": (0, 0, -0.5), "lower": (0, 0, -1.5), "shoulder": 2.0, "elbow": 1.2}
 system, q0 = mbd.assemble(mechanism, placement)
 v0 = mbd.joint_velocities(system, q0, {"shoulder": 0.0, "elbow": 3.0})
-print(mbd.describe(system, q0))
+print(mbd.assembly.describe(system, q0))
 
 # %% Motions: the same start with two schemes
 dt, steps = 0.01, 600 if options().reduced else 1200

@@ -32,7 +32,7 @@ def constraints(t, q, p):
 
 system = mbd.System.from_functions(lagrangian=lagrangian, constraints=constraints, params={"mass": 1.0, "length": length})
 q0 = jnp.stack([jnp.linspace(0, length, points + 1)[1:], jnp.zeros(points)], axis=1).ravel()  # level, held at the left end
-structure = mbd.sparsity(system, q0)
+structure = mbd.simulation.sparsity(system, q0)
 print(structure)
 
 # %% Motion: released from rest, with the exact energy

@@ -25,7 +25,7 @@ dt, steps = 0.005, 500 if options().reduced else 2000
 
 def run(mechanism, placement):
     system, q0 = mbd.assemble(mechanism, placement)
-    print(mbd.describe(system, q0))  # the same as mechanism.summary(placement)
+    print(mbd.assembly.describe(system, q0))  # the same as mechanism.summary(placement)
     v0 = mbd.joint_velocities(system, q0, {"hinge 1": 8.0})
     return system, mbd.simulate(system, q0, v0, dt=dt, steps=steps, formulation=mbd.Reparametrised())
 

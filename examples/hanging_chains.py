@@ -25,7 +25,9 @@ figure, axes = viz.sheet(layout, headings, space="EFGH", size=(18, 16), heights=
 conserved = {}
 for (name, (spherical, dt, steps)), places, (first, second, third) in zip(chains.items(), ("ABCD", "EFGH"), ("IKM", "JLN"), strict=True):
     system, q0 = mbd.assemble(*mbd.gallery.hanging_chain(spherical))
-    motion = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=mbd.ConservativeDirector(), formulation=mbd.JointMultipliers())
+    motion = mbd.simulate(
+        system, q0, dt=dt, steps=steps, scheme=mbd.schemes.ConservativeDirector(), formulation=mbd.formulations.JointMultipliers()
+    )
     total, kinetic = np.asarray(post.energy(system, motion)), 0.5 * np.sum(motion.p * motion.v, axis=1)
     momentum = np.asarray(post.angular_momentum(system, motion))
     residuals, rates = np.abs(post.constraint_residuals(system, motion)), np.abs(post.constraint_rates(system, motion))

@@ -21,7 +21,7 @@ jax.config.update("jax_enable_x64", True)  # a script may decide this; the libra
 mechanism, placement = mbd.gallery.six_body_linkage()
 system, q0 = mbd.assemble(mechanism, placement)
 v0 = mbd.joint_velocities(system, q0, {"hinge 1": 30.0})
-print(mbd.describe(system, q0))
+print(mbd.assembly.describe(system, q0))
 
 # %% Motions: one second is a little more than two and a half turns of the ring
 steps, reduced = 100, options().reduced

@@ -15,13 +15,13 @@ from jaxmbd.cli import options, present
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
 FAST, TUMBLING = ((5.0, 5.0, 1.0), (0.0, 0.0, 50.0)), ((1.0, 2.2, 3.0), (8.0, 15.0, 4.0))  # moments and angular velocities
-CAYLEY, EXPONENTIAL = mbd.DirectorEnergyMomentum(), mbd.DirectorEnergyMomentum(update="exponential")
+CAYLEY, EXPONENTIAL = mbd.schemes.DirectorEnergyMomentum(), mbd.schemes.DirectorEnergyMomentum(update="exponential")
 cases = {
     "fast top, cayley, dt = 0.001": (*FAST, CAYLEY, 0.001),
     "fast top, cayley, dt = 0.04": (*FAST, CAYLEY, 0.04),
     "fast top, exponential, dt = 0.04": (*FAST, EXPONENTIAL, 0.04),
     "tumbling top, conserving, dt = 0.06": (*TUMBLING, CAYLEY, 0.06),
-    "tumbling top, Newmark, dt = 0.06": (*TUMBLING, mbd.Newmark(), 0.06),
+    "tumbling top, Newmark, dt = 0.06": (*TUMBLING, mbd.schemes.Newmark(), 0.06),
 }
 steps = 2000 if options().reduced else 8000  # the same for all, so that only three programs are compiled
 
@@ -29,7 +29,7 @@ steps = 2000 if options().reduced else 8000  # the same for all, so that only th
 def run(inertia, turning, scheme, dt):
     system, q0 = mbd.assemble(*mbd.gallery.spinning_top(inertia))
     v0 = mbd.joint_velocities(system, q0, {"tip": np.array(turning) @ q0.reshape(4, 3)[1:]})
-    motion = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers())
+    motion = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
     axis = np.asarray(post.poses(system, motion)["top"].rotation[:, :, 2])
     momentum = np.asarray(post.angular_momentum(system, motion))
     spin = np.sum(momentum * axis, axis=1) / inertia[2]

@@ -37,7 +37,7 @@ steps = 1000 if options().reduced else 2000
 def run(scheme, dt):
     load = mbd.Torque("body", jax.tree_util.Partial(torque, jnp.asarray(dt)))
     system, q0 = mbd.assemble(mbd.Mechanism({"body": mbd.RigidBody(1.0, MOMENTS)}, {}, [load]), {"body": (0, 0, 0)})
-    motion = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers(), throw=False)
+    motion = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers(), throw=False)
     rotation, momentum = post.poses(system, motion)["body"].rotation, post.angular_momentum(system, motion)
     turning = jnp.einsum("tji,tj->ti", rotation, momentum) / MOMENTS  # in body axes: the convected angular velocity
     values = {"t": motion.t, "rotation": rotation, "h": momentum, "turning": turning, "energy": post.energy(system, motion)}
@@ -46,7 +46,7 @@ def run(scheme, dt):
 
 # The energy-momentum scheme gives a mass to every director, and one of them is negative here, (5 + 1 - 10) / 2: soon its steps are not
 # solved. With moments that a body can have, such as (5, 6, 1), it runs on. Schemes that see angular velocities alone do not mind.
-schemes = {"conserving": mbd.DirectorEnergyMomentum(), "Newmark": mbd.Newmark(), "energy-momentum": mbd.EnergyMomentum()}
+schemes = {"conserving": mbd.schemes.DirectorEnergyMomentum(), "Newmark": mbd.schemes.Newmark(), "energy-momentum": mbd.EnergyMomentum()}
 motions = {(name, dt): run(scheme, dt) for name, scheme in schemes.items() for dt in (0.01, 0.1)}
 
 # %% What the motions kept after the push

@@ -172,7 +172,7 @@ def test_single_precision():
 @pytest.fixture(scope="module")
 def flying():
     """A curved beam that was hit at both ends flies and vibrates."""
-    runs = {"finite volume": (KIND, mbd.ConservativeDirector()), "conservative": (CONSERVATIVE, mbd.EnergyMomentum())}
+    runs = {"finite volume": (KIND, mbd.schemes.ConservativeDirector()), "conservative": (CONSERVATIVE, mbd.EnergyMomentum())}
     found = {}
     for name, (kind, scheme) in runs.items():
         system, q = free(mbd.Beam.curve(helix, SECTION, 8, masses={4: 1.0}, kind=kind), PULSE)

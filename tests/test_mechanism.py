@@ -182,7 +182,7 @@ MISTAKES = {
     "unknown body": (lambda: joined(mbd.Revolute(), "ground", "nobody"), "'culprit' connects 'nobody'"),
     "from a body to itself": (lambda: joined(mbd.Revolute(), "ball", "ball"), "'culprit' connects 'ball' with 'ball'"),
     "between grounds": (
-        lambda: mbd.Mechanism({"wall": mbd.Ground()}, {"culprit": mbd.Joint(mbd.Fixed(), "wall", "ground")}),
+        lambda: mbd.Mechanism({"wall": mbd.bodies.Ground()}, {"culprit": mbd.Joint(mbd.Fixed(), "wall", "ground")}),
         "'culprit' connects 'wall' with 'ground'",
     ),
     "a mass point oriented": (lambda: joined(mbd.Revolute(), "ground", "point"), "'culprit' orients 'point'"),

@@ -41,7 +41,7 @@ def test_reuse_takes_more_iterations_with_fewer_tangents():
         def fn(x, a):
             return cubic(x, a)
 
-        class Counting(mbd.Dense):
+        class Counting(mbd.linear.Dense):
             def tangent(self, fn, x, *given):
                 jax.debug.callback(lambda: calls.append(1))  # noqa: B023
                 return super().tangent(fn, x, *given)
@@ -109,7 +109,7 @@ def test_refined_solve_reaches_rounding_through_a_nearby_tangent():
     """Value, transposed solve and the identity where it is not valid; the tangent is off by a thousandth."""
     matrix, rhs = jax.random.normal(jax.random.key(0), (6, 6)) + 4 * jnp.eye(6), jnp.arange(1.0, 7.0)
     off = matrix + 1e-3 * jax.random.normal(jax.random.key(1), (6, 6))
-    nearby = mbd.Dense().tangent(lambda x, _: off @ x, rhs)
+    nearby = mbd.linear.Dense().tangent(lambda x, _: off @ x, rhs)
     solve = lambda b, valid: refined_solve(lambda x: matrix @ x, b, nearby, jnp.array(valid))
     np.testing.assert_allclose(solve(rhs, True), np.linalg.solve(matrix, rhs), rtol=1e-13)
     np.testing.assert_allclose(jax.grad(lambda b: rhs @ solve(b, True))(rhs), np.linalg.solve(matrix.T, rhs), rtol=1e-13)

@@ -91,7 +91,7 @@ def wheel(own):
 
 @pytest.mark.parametrize(
     ("scheme", "formulation"),
-    [(mbd.Midpoint(), mbd.Reparametrised()), (mbd.ConservativeDirector(), mbd.JointMultipliers())],
+    [(mbd.Midpoint(), mbd.Reparametrised()), (mbd.schemes.ConservativeDirector(), mbd.formulations.JointMultipliers())],
     ids=["midpoint", "directors"],
 )
 def test_bodies_of_the_users_own_move_as_rigid_bodies_that_joints_hold(scheme, formulation):
@@ -112,7 +112,7 @@ def test_joints_on_bodies_of_the_users_own_count_as_much_as_those_have():
     kept = {name: (len(group.kept), len(group.columns)) for group in system.params.joints for name in group.names}
     assert kept["rail"] == (0, 1) and kept["hub"][0] == 5 and kept["pivot"][0] == 3
     assert {name for group in system.params.closing for name in group.names} == {"hub", "pivot"}
-    assert system.params.bodies[-1] == "ground" and "1 Slide" in mbd.describe(*wheel(True))
+    assert system.params.bodies[-1] == "ground" and "1 Slide" in mbd.assembly.describe(*wheel(True))
 
 
 def test_poses_that_a_body_of_the_users_own_cannot_take_are_refused():

@@ -176,10 +176,10 @@ def test_a_reduced_beam():
     clamp = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
     system, q0 = mbd.assemble(mbd.Mechanism({"beam": mbd.Beam.line((0, 0, 0), (1, 0, 0), section, 4)}, clamp, [mbd.Gravity((0, 0, 0))]))
     shapes = mbd.modes(system, q0, count=2).shapes
-    reduced = mbd.ritz(system, q0, {"beam": shapes})
+    reduced = mbd.reduction.ritz(system, q0, {"beam": shapes})
     assert [name for name in reduced.system.parameters if name.startswith("beam.")] == ["beam.stiffness", "beam.inertia"]
     values = {"beam.stiffness[2]": 3 * system.parameters["beam.stiffness[2]"], "gravity.acceleration": (1.0, 2.0, 3.0)}
-    anew = mbd.ritz(system.replace(values), q0, {"beam": shapes})
+    anew = mbd.reduction.ritz(system.replace(values), q0, {"beam": shapes})
     y = anew.deformed({"beam": (0.1, -0.2)})
     energy = lambda system: system.functions["potential"](0.0, y, system.params)
     np.testing.assert_allclose(energy(reduced.system.replace(values)), energy(anew.system), rtol=1e-13)

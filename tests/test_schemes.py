@@ -199,7 +199,7 @@ def test_own_discrete_lagrangian():
 def test_a_new_scheme_is_one_method():
     """Simpson's rule on the straight line through both ends."""
 
-    class Simpson(mbd.AbstractVariational):
+    class Simpson(mbd.schemes.AbstractVariational):
         fractions = (0.0, 1.0)
         weights = (0.5, 0.5)
 

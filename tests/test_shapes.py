@@ -99,7 +99,7 @@ def test_planar_bodies_and_rods_are_shown_with_a_thickness():
     np.testing.assert_allclose(extents(mbd.PlanarBody.plate(1.0, (0.5, 2.0))), (0.5, 2.0, 0.04))
     np.testing.assert_allclose(extents(mbd.PlanarBody.disc(1.0, 2.0)), (4.0, 4.0, 0.04))
     np.testing.assert_allclose(extents(mbd.RigidBody.rod(1.0, 2.0)), (0.04, 0.04, 2.0))
-    assert mbd.Particle(1.0).shape == () and mbd.Ground(shape=Box((1, 1, 1))).shape[0].size.shape == (3,)
+    assert mbd.Particle(1.0).shape == () and mbd.bodies.Ground(shape=Box((1, 1, 1))).shape[0].size.shape == (3,)
 
 
 CUBE = Box((1.0, 1.0, 1.0), pose=(0.5, 0.5, 0.5)).surface()
@@ -186,7 +186,7 @@ def test_systems_know_shapes_by_name_stacked_by_kind():
         "first": mbd.RigidBody.box(1.0, (1, 2, 3)),
         "dumbbell": mbd.RigidBody(1.0, (1, 1, 1), shape=[Sphere(0.1), Sphere(0.2, pose=(0, 0, 1)), Box((4, 5, 6))]),
         "disc": mbd.PlanarBody.disc(1.0, 0.5),
-        "floor": mbd.Ground(shape=Box((9, 9, 1), pose=(0, 0, -1))),
+        "floor": mbd.bodies.Ground(shape=Box((9, 9, 1), pose=(0, 0, -1))),
     }
     system, _ = mbd.assemble(mbd.Mechanism(bodies))
     found = mbd.post.shapes(system)

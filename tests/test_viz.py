@@ -148,7 +148,7 @@ def test_modes_are_drawn_about_the_equilibrium_by_the_size_of_the_mechanism():
     system, q = cantilever()
     shapes = np.zeros((3, 7, 4, 3))
     shapes[0, :, 0, 1], shapes[1, :, 0, 0], shapes[2, :, 1, 1] = np.linspace(0, 1, 7) ** 2, 5.0, 1.0
-    found = mbd.Modes(jnp.array([1.0, -4.0, 9.0]) * (2 * np.pi) ** 2, jnp.asarray(shapes.reshape(3, -1)))
+    found = mbd.statics.Modes(jnp.array([1.0, -4.0, 9.0]) * (2 * np.pi) ** 2, jnp.asarray(shapes.reshape(3, -1)))
     drawing = viz.modes(system, q, found, plane=(2, 1), amplitude=0.2)
     assert [one.get_title() for one in drawing.axes] == ["1 Hz", "-2 Hz", "3 Hz"]
     z, y = ends_of(drawing.beams[0]).T
@@ -176,7 +176,7 @@ MISTAKES = {
     "lengths": (lambda s, q: viz.curves([0, 1], {"a": [0, 1, 2]}), r"curve 'a' has values of shape \(3,\) over an x of shape \(2,\)"),
     "paths": (lambda s, q: viz.paths(np.zeros((3, 4))), r"points \(rows, 2\) or \(rows, 3\), not \(3, 4\)"),
     "system": (lambda s, q: viz.snapshots(PARTICLE, q, plane=(1, 2)), "from assemble"),
-    "modes": (lambda s, q: viz.modes(s, q, mbd.Modes(jnp.ones(1), jnp.ones((1, 3)))), r"shapes are \(1, 3\)"),
+    "modes": (lambda s, q: viz.modes(s, q, mbd.statics.Modes(jnp.ones(1), jnp.ones((1, 3)))), r"shapes are \(1, 3\)"),
 }
 
 
@@ -258,7 +258,7 @@ def test_shapes_in_space_are_drawn_where_the_bodies_are():
 
 
 def test_colours_of_bodies_fading_rows_and_scenery():
-    bodies = {"a": mbd.RigidBody.box(1.0, (1, 1, 1)), "b": mbd.RigidBody.sphere(1.0, 1.0), "floor": mbd.Ground(shape=Box((9, 9, 1)))}
+    bodies = {"a": mbd.RigidBody.box(1.0, (1, 1, 1)), "b": mbd.RigidBody.sphere(1.0, 1.0), "floor": mbd.bodies.Ground(shape=Box((9, 9, 1)))}
     system, q = mbd.assemble(mbd.Mechanism(bodies), {"b": (3, 0, 0)})
     colour = lambda drawing: {one.get_gid(): one.get_facecolor()[:3] for one in drawing.bodies if one.get_gid()}
     plain = colour(viz.snapshots(system, q, plane=(0, 1)))
