@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .assembly.connections import Joint
+from .assembly.functions import chart
 from .assembly.mechanism import GROUND, Mechanism
-from .assembly.model import chart
 from .beams.beam import Beam
 from .beams.section import Section
 from .bodies import Hull, PlanarBody, RigidBody

@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import post, rotation
-from jaxmbd.assembly import model as assembly
+from jaxmbd.assembly import functions as assembly
 from jaxmbd.beams.finite_volume import ConservativeFiniteVolumes, FiniteVolumes
 from jaxmbd.gallery import ALUMINIUM_SECTION
 

@@ -17,7 +17,7 @@ from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
 from ..numerics.arrays import known, stack
 from ..system import System, Vector
-from . import model as assembly
+from . import functions
 from .close import meet
 from .connections import Joint
 from .mechanism import Mechanism
@@ -132,11 +132,11 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
     acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
-        kinetic=assembly.kinetic,
-        potential=assembly.potential,
-        constraints=assembly.constraints,
-        forces=assembly.forces if powered else None,
-        chart=assembly.chart,
+        kinetic=functions.kinetic,
+        potential=functions.potential,
+        constraints=functions.constraints,
+        forces=functions.forces if powered else None,
+        chart=functions.chart,
         closures=model.closures,
         structure=structure_of,
         params=model,

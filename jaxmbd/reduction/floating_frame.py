@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import model as assembly
+from ..assembly import functions as assembly
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly
 from ..assembly.parameters import side_by_side
