@@ -6,7 +6,6 @@ fits them. The singular values of these sensitivities say what can be known: wit
 """
 
 # %% Setup: 12 elements, 6 pieces of constant stiffness, from a clamp along the second axis; the third one points up
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +29,7 @@ def blow(size, t):
 section = mbd.Section.rectangle(0.05, 0.03, 1.2e8, 1200.0)
 beam = mbd.Beam.line((0, 0, 0), (0, 1, 0), section, 2 * PIECES, normal=(1, 0, 0), masses={-1: mbd.RigidBody.box(0.5, (0.05, 0.1, 0.3))})
 clamp = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
-loads = [mbd.Gravity((0, 0, -9.81)), mbd.Force("beam[8]", Partial(blow, np.array(BLOW)))]
+loads = {"gravity": mbd.Gravity((0, 0, -9.81)), "blow": mbd.Force("beam[8]", Partial(blow, np.array(BLOW)))}
 system, q0 = mbd.assemble(mbd.Mechanism({"beam": beam}, clamp, loads))
 middles = (np.arange(PIECES) + 0.5) / PIECES
 true = np.log((1.6 - 1.1 * middles) * (1 - 0.5 * np.exp(-(((middles - 0.6) / 0.1) ** 2))))  # a taper, and a weak spot at 0.6
@@ -42,9 +41,8 @@ def sensitivities(logarithms, size):
     """The derivative of the path by the logarithms, and the motion."""
 
     def path(logarithms):
-        stiffness = jnp.asarray(system.params.beams[0].stiffness).at[:, 3, 3].multiply(jnp.repeat(jnp.exp(logarithms), 2))
-        parts = lambda model: (model.beams[0].stiffness, model.loads[0].load.force.args[0])
-        other = system.with_params(eqx.tree_at(parts, system.params, (stiffness, jnp.full(1, size))))
+        bending = jnp.repeat(jnp.exp(logarithms), 2) * system.parameters["beam.stiffness[:, 3, 3]"]
+        other = system.replace({"beam.stiffness[:, 3, 3]": bending, "blow.force[0]": size})
         motion = mbd.simulate(other, q0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum(), throw=False)
         return tip(motion), motion
 

@@ -32,7 +32,7 @@ def chart(u, q):
 
 params = {"mass": 1.0, "length": 1.0, "gravity": np.array([0.0, 0.0])}
 point = mbd.System.from_functions(lagrangian, constraints=constraints, chart=chart, params=params)
-pendulum = point.with_params(params | {"gravity": np.array([0.0, -9.81])})
+pendulum = point.replace({"gravity": np.array([0.0, -9.81])})
 
 # %% Motions: all with the same number of steps, so that each formulation is compiled once
 steps = 64 if options().reduced else 100
