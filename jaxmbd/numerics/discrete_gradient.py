@@ -25,6 +25,9 @@ from .jaxpr import OPERATIONS, Flow, walk
 MADE_OF_NUMBERS = (Flow.ELEMENTWISE, Flow.PRODUCT, Flow.CHOICE)
 """Operations whose outcomes are functions of single numbers."""
 
+AT_ROUNDING = 4
+"""Units of rounding up to which the rest of an increment is not told from rounding errors, so that it is not divided by a tiny change."""
+
 POINTS, WEIGHTS = (0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])), np.array([5.0, 8.0, 5.0]) / 18
 
 
@@ -181,4 +184,4 @@ def _corrected(smooth: Callable, active: list[Two], outputs: list[Two], weights:
 
 def _above_rounding(rest: Array, size: Array) -> Array:
     """What is left of an increment, or zero where it cannot be told from rounding errors of terms of that size."""
-    return jnp.where(jnp.abs(rest) > 4 * jnp.finfo(rest.dtype).eps * size, rest, 0)
+    return jnp.where(jnp.abs(rest) > AT_ROUNDING * jnp.finfo(rest.dtype).eps * size, rest, 0)
