@@ -17,10 +17,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, PyTree
 
 from .jaxpr import OPERATIONS, Flow, walk
+from .polynomials import gauss
 
 MADE_OF_NUMBERS = (Flow.ELEMENTWISE, Flow.PRODUCT, Flow.CHOICE)
 """Operations whose outcomes are functions of single numbers."""
@@ -28,7 +28,8 @@ MADE_OF_NUMBERS = (Flow.ELEMENTWISE, Flow.PRODUCT, Flow.CHOICE)
 AT_ROUNDING = 4
 """Units of rounding up to which the rest of an increment is not told from rounding errors, so that it is not divided by a tiny change."""
 
-POINTS, WEIGHTS = (0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])), np.array([5.0, 8.0, 5.0]) / 18
+POINTS, WEIGHTS = gauss(3)
+"""Where between the two points the mean derivative of a function of single numbers is taken."""
 
 
 class Two:
