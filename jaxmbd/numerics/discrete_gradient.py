@@ -25,7 +25,11 @@ from .polynomials import gauss
 MADE_OF_NUMBERS = (Flow.ELEMENTWISE, Flow.PRODUCT, Flow.CHOICE)
 """Operations whose outcomes are functions of single numbers."""
 
+AT_ROUNDING = 4
+"""Units of rounding up to which the rest of an increment is not told from rounding errors, so that it is not divided by a tiny change."""
+
 POINTS, WEIGHTS = gauss(3)
+"""Where between the two points the mean derivative of a function of single numbers is taken."""
 
 
 class Two:
@@ -181,4 +185,4 @@ def _corrected(smooth: Callable, active: list[Two], outputs: list[Two], weights:
 
 def _above_rounding(rest: Array, size: Array) -> Array:
     """What is left of an increment, or zero where it cannot be told from rounding errors of terms of that size."""
-    return jnp.where(jnp.abs(rest) > 4 * jnp.finfo(rest.dtype).eps * size, rest, 0)
+    return jnp.where(jnp.abs(rest) > AT_ROUNDING * jnp.finfo(rest.dtype).eps * size, rest, 0)

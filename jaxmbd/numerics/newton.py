@@ -12,6 +12,21 @@ from .implicit import root_derivative
 from .linear import AbstractLinear, AbstractTangent, Auto
 from .linear.layout import Layout
 
+STEP_POWER = 0.75
+"""The power of the machine precision that a last step may have: a tangent good to the other quarter makes the next one rounding."""
+
+AT_ROUNDING = 512
+"""Units of rounding that a residual may still have when it stops falling: sums of many terms leave some hundred."""
+
+STALLED = 0.5
+"""The part of a residual that is left when it has stopped falling: an iteration that does any good takes off more than half."""
+
+SLOW = 0.3
+"""The part of a residual that a tangent in use may leave: with half a digit an iteration a new tangent is the shorter way."""
+
+SHORTEST = 1e-3
+"""The least part of a step that a line search tries; where even that does not help, the direction is not one of descent."""
+
 
 class Solution(eqx.Module):
     """A root and how it was found; `residual` is relative to the size of the terms it is made of."""
@@ -139,7 +154,7 @@ def _iterate(newton: Newton, fn: Callable, x0, args, scale, layout: Layout | Non
 def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTangent, magnitude, x0, scale) -> _Iterate:
     """One correction with a given tangent; `magnitude` belongs to `scale`, or to unknowns of size one."""
     eps = float(jnp.finfo(x0.dtype).eps)
-    step_tolerance = eps**0.75 if newton.step_tolerance is None else newton.step_tolerance
+    step_tolerance = eps**STEP_POWER if newton.step_tolerance is None else newton.step_tolerance
     residual_tolerance = eps if newton.residual_tolerance is None else newton.residual_tolerance
     largest = lambda x: jnp.max(jnp.abs(x), initial=0)
     size = lambda x: jnp.maximum(largest(x), largest(x0)) if scale is None else jnp.ones((), x.dtype)
@@ -157,13 +172,13 @@ def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTange
     length = (jnp.ones_like(x) if scale is None else scale) * size(x)
     moved = jnp.max(jnp.where(length > 0, jnp.abs(step) / jnp.where(length > 0, length, 1), 0), initial=0)
     finite = jnp.all(jnp.isfinite(x)) & jnp.isfinite(after)
-    stalled = (after > 0.5 * now.relative) & (after <= 512 * eps)
+    stalled = (after > STALLED * now.relative) & (after <= AT_ROUNDING * eps)
     done = finite & ((after <= residual_tolerance) | (moved <= step_tolerance) | stalled)
     broken = jnp.where(jnp.all(jnp.isfinite(now.rest)), Result.SINGULAR, Result.NON_FINITE)
     result = jnp.where(done, Result.SUCCESS, jnp.where(finite, Result.NOT_CONVERGED, broken)).astype(jnp.int32)
-    return _Iterate(jnp.where(finite, x, now.x), rest, after, result, now.steps + 1, after > 0.3 * now.relative)
+    return _Iterate(jnp.where(finite, x, now.x), rest, after, result, now.steps + 1, after > SLOW * now.relative)
 
 
 def _fraction(better: Callable, dtype) -> Array:
     """The step halved until it is better."""
-    return jax.lax.while_loop(lambda a: (a > 1e-3) & ~better(a), lambda a: a / 2, jnp.ones((), dtype))
+    return jax.lax.while_loop(lambda a: (a > SHORTEST) & ~better(a), lambda a: a / 2, jnp.ones((), dtype))

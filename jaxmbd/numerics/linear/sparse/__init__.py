@@ -13,4 +13,4 @@ nodes of small degree, which is cyclic reduction (Hockney) on a chain and a nest
 - A. George, Nested dissection of a regular finite element mesh, SIAM Journal on Numerical Analysis 10 (1973) 345-363.
 """
 
-from .analysis import Analysis as Analysis, Lines as Lines, analyse as analyse
+from .analysis import Analysis as Analysis, analyse as analyse

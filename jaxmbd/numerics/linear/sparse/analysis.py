@@ -119,7 +119,9 @@ class Analysis:
         )
 
 
-_MOST = 64
+REMEMBERED = 64
+"""Analyses that are kept, and programs that use them: some for each system, scheme and formulation of a session."""
+
 _of_equations: dict[Hashable, Analysis | None] = {}
 _of_patterns: dict[Hashable, Analysis] = {}
 
@@ -144,6 +146,6 @@ def _of_pattern(pattern: sp.csr_array, layout: Layout) -> Analysis:
 
 def _remember(cache: dict, key: Hashable, value: Analysis | None) -> None:
     """Keep a value, and forget the oldest of too many."""
-    if len(cache) >= _MOST:
+    if len(cache) >= REMEMBERED:
         cache.pop(next(iter(cache)))
     cache[key] = value

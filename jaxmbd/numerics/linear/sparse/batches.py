@@ -18,6 +18,9 @@ LOOP = (100_000, 0.115, 7_000_000)
 The part grows with the root of all operations, so that programs of large systems take not much longer to compile than those of small ones.
 """
 
+HALVINGS = 12
+"""How often the nodes of a bucket are halved in search of the best size of a batch."""
+
 LAST = 24
 """Unknowns that may be eliminated at once at the end."""
 
@@ -68,7 +71,7 @@ def _packed(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
 def _cheapest(shapes: np.ndarray) -> tuple[float, int]:
     """The cost of one loop over buckets of these shapes, and how many nodes a batch should have."""
     counts, work = shapes[:, 0], int(elimination_work(shapes.max(axis=0, keepdims=True))[0])
-    sizes = {min(-(-int(counts.max()) // 2**halvings), MOST) for halvings in range(12)}
+    sizes = {min(-(-int(counts.max()) // 2**halvings), MOST) for halvings in range(HALVINGS)}
     return min((float(np.sum(-(-counts // size)) * (size * work + BATCH)), size) for size in sizes)
 
 

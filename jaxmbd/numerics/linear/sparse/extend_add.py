@@ -11,6 +11,9 @@ from .order import Bucket
 NOWHERE = 2**30 - 1
 """A place beyond all others; two of them still make a number."""
 
+ALIKE = 0.8
+"""The part of the fronts with a first sibling of a group that must have the others too: for the rest of them zeros are added."""
+
 
 class Table:
     """Numbers of entries by their places; there are none in rows or columns below zero."""
@@ -126,7 +129,7 @@ def _alike(counts: list[int]) -> list[list[int]]:
     """Siblings in a row that almost as many fronts have."""
     groups: list[list[int]] = []
     for sibling, count in enumerate(counts):
-        if groups and count > 0.8 * counts[groups[-1][0]]:
+        if groups and count > ALIKE * counts[groups[-1][0]]:
             groups[-1].append(sibling)
         else:
             groups.append([sibling])

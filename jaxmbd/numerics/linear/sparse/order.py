@@ -19,9 +19,20 @@ from ..layout import Layout
 SMALL = 24
 """So many coordinates may make one node, and nodes with half as many unknowns around them never wait for smaller ones."""
 
+DEGREES = 2
+"""How many times the least degree a node may have to be eliminated in a level: larger ones would make more neighbours of each other."""
+
+ALIKE = 1.25
+"""How many times the median size the nodes of a level may have, since all are filled up to the largest."""
+
+MOST = 0.9
+"""The part of the nodes of a level that must be alike for the others to wait: for more than a few a level would be lost."""
 
 WORTH = 40_000
 """Operations that are worth being saved by another bucket."""
+
+SAVED = 0.2
+"""The part of its operations that cutting a bucket in two must save as well."""
 
 
 class Bucket(NamedTuple):
@@ -142,7 +153,7 @@ class _Graph:
         """A maximal set of nodes, no two of them neighbours, among those with small degree that need not wait."""
         ready = np.flatnonzero(self._ready())
         degree = (self.couplings @ self.sizes)[ready]
-        few = degree <= max(2 * degree.min(), SMALL // 2)
+        few = degree <= max(DEGREES * degree.min(), SMALL // 2)
         order = ready[few][np.argsort(degree[few], kind="stable")]
         indices, starts = self.couplings.indices, self.couplings.indptr
         taken, blocked = [], np.zeros(self.sizes.size, bool)
@@ -155,8 +166,8 @@ class _Graph:
     def _alike(self, chosen: np.ndarray) -> np.ndarray:
         """Without the few that are much larger than most, or have more neighbours: they wait for a level of their like."""
         sizes = np.stack([self.sizes, self.couplings @ self.sizes])[:, chosen]
-        most = np.all(sizes <= 1.25 * np.median(sizes, axis=1, keepdims=True), axis=0)
-        return chosen if np.mean(most) < 0.9 else chosen[most]
+        most = np.all(sizes <= ALIKE * np.median(sizes, axis=1, keepdims=True), axis=0)
+        return chosen if np.mean(most) < MOST else chosen[most]
 
     def _remove(self, chosen: np.ndarray) -> None:
         rest = np.setdiff1d(np.arange(self.sizes.size), chosen)
@@ -192,7 +203,7 @@ def _cut(sizes: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     work = lambda part: len(part) * int(elimination_work(part.max(axis=0, keepdims=True))[0])
     steps = np.flatnonzero(np.any(np.diff(sizes, axis=0) != 0, axis=1)) + 1
     costs = [work(sizes[:cut]) + work(sizes[cut:]) for cut in steps]
-    if not costs or work(sizes) - min(costs) < max(0.2 * work(sizes), WORTH):
+    if not costs or work(sizes) - min(costs) < max(SAVED * work(sizes), WORTH):
         return [order]
     cut = steps[int(np.argmin(costs))]
     return _cut(sizes[:cut], order[:cut]) + _cut(sizes[cut:], order[cut:])
