@@ -50,10 +50,10 @@ table = {
 
 # %% Picture
 headings = {"A": "Snapshots from the side", "B": "From above", "C": "Linear momentum", "D": "Angular momentum", "E": "Energy"}
-figure, axes = viz.sheet("AAA;BBB;CDE", headings, size=(17, 13), heights=(1.2, 1.2, 1))
+figure, axes = viz.sheet("AAABBB;CCDDEE", headings, size=(17, 10), heights=(1.3, 1))
 for letter, plane in (("A", (0, 1)), ("B", (0, 2))):
     viz.paths({"centre of mass": centre, "loaded end": nodes[:, 0]}, plane=plane, axes=axes[letter], colours=(viz.PALE, viz.GREY))
-    viz.snapshots(system, motion, range(0, steps + 1, 10), colour="bending moment", axes=axes[letter], plane=plane)
+    viz.snapshots(system, motion, range(0, steps + 1, 10), colour="bending moment", axes=axes[letter], plane=plane, bar={"shrink": 0.6})
 components = lambda values: dict(zip(("first", "second", "third axis"), values.T, strict=True))
 for letter, values in (("C", components(linear)), ("D", components(angular))):
     viz.mark(viz.curves(t, values, axes=axes[letter]), x=(0.0, DURATION), text="pulse")

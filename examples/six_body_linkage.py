@@ -94,7 +94,7 @@ for name, (model, formulation, unknowns) in ways.items():
 # %% Picture
 headings = {"A": "The ring at six times", "G": "Angles", "H": "Relation of the angles"}
 headings |= {"I": "Distances of opposite corners", "J": "Energies"}
-figure, axes = viz.sheet("ABGH;ABGH;CDGH;CDIJ;EFIJ;EFIJ", headings, space="ABCDEF", size=(18, 11))
+figure, axes = viz.sheet("AB;CD;EF|GH;IJ", headings, space="ABCDEF", size=(18, 11), widths=(1, 1.3))
 rows = np.rint(np.array([0.02, 0.04, 0.08, 0.09, 0.13, 0.26]) / 0.01).astype(int)
 viz.snapshots(system, motion, rows, axes=[axes[letter] for letter in "ABCDEF"])
 viz.curves(motion.t, {"$\\theta^1$": theta1, "$\\theta^2$": theta2}, axes=axes["G"], style="joined", ylabel="angle")

@@ -42,9 +42,8 @@ table = {
 
 # %% Picture
 headings = {"A": "Forces along the beam, with moments times 100", "X": "Energy, off its last value, after the pulse"}
-headings |= {"Y": "Right of the mass: axial force, bending moment times 100", "Z": "Angle of the right link"}
-layout = "ABCXX;ABCXX;ABCXX;DEFXX;DEFYY;DEFYY;GHIYY;GHIYY;GHIZZ;JKLZZ;JKLZZ;JKLZZ"
-figure, axes = viz.sheet(layout, headings, size=(17, 10))
+headings |= {"Y": "Right of the mass: axial force, 100 times the moment", "Z": "Angle of the right link"}
+figure, axes = viz.sheet("ABC;DEF;GHI;JKL|X;Y;Z", headings, size=(17, 10), widths=(1.3, 1))
 stress = np.linalg.norm(resultants.values[..., :3], axis=-1) + 100 * np.linalg.norm(resultants.values[..., 3:], axis=-1)
 grid, rows = [axes[letter] for letter in "ABCDEFGHIJKL"], np.linspace(0, steps, 12).astype(int)
 scale = {"location": "bottom", "shrink": 0.5, "aspect": 50}

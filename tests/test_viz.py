@@ -338,3 +338,11 @@ def test_paths_widen_the_axes_and_may_be_coloured_by_time():
     assert viz.globe(path / np.linalg.norm(path, axis=1, keepdims=True)).name == "3d"
     tips = viz.arrows(np.zeros((1, 2)), np.array([[3.0, 0.0]]), axes=plt.subplots()[1], scale=2.0, label="force")
     assert tips.get_xlim()[1] > 6 and tips.get_legend().get_texts()[0].get_text() == "force"
+
+
+def test_sheets_have_numbered_headings_and_blocks_with_rows_of_their_own():
+    figure, axes = viz.sheet("AB;CD;EF|X;Y", {"A": "Six", "X": "Two"}, space="A", size=(8, 6), widths=(2, 1))
+    assert [axes[letter].get_title(loc="left") for letter in "AXB"] == ["1  Six", "2  Two", ""]
+    assert axes["A"].name == "3d" and axes["B"].name == "rectilinear" and tuple(figure.get_size_inches()) == (8, 6)
+    heights = [axes[letter].get_subplotspec().get_gridspec().nrows for letter in "EY"]
+    assert heights == [3, 2]

@@ -76,15 +76,18 @@ def sheet(
 
     **Arguments**
 
-    - `layout`: letters as the panels lie, rows parted by semicolons: `"AB;AC"` is one high panel beside two.
+    - `layout`: letters as the panels lie, rows parted by semicolons: `"AB;AC"` is one high panel beside two. Blocks side by side that
+      share no rows are parted by bars: `"A;B;C|D;E"`.
     - `headings`: by letter; panels that have one are numbered.
     - `space`: the letters of panels that are drawn in space.
-    - `size`: in inches. `widths`, `heights`: those of columns and rows, relative to each other.
+    - `size`: in inches. `widths`, `heights`: those of columns (or blocks) and rows, relative to each other.
     """
-    rows = layout.split(";")
-    figure = plt.figure(figsize=size or (min(6.0 * len(rows[0]), 17.0), min(3.4 * len(rows) + 1.0, 12.0)), layout="constrained")
+    blocks = [[list(row) for row in block.split(";")] for block in layout.split("|")]
+    columns, rows = sum(len(block[0]) for block in blocks), max(map(len, blocks))
+    figure = plt.figure(figsize=size or (min(6.0 * columns, 17.0), min(3.4 * rows + 1.0, 12.0)), layout="constrained")
+    mosaic: Any = [blocks] if len(blocks) > 1 else blocks[0]
     in_space: Any = {letter: {"projection": "3d"} for letter in space}
-    axes = figure.subplot_mosaic(layout, width_ratios=widths, height_ratios=heights, per_subplot_kw=in_space)
+    axes = figure.subplot_mosaic(mosaic, width_ratios=widths, height_ratios=heights, per_subplot_kw=in_space)
     for number, (letter, heading) in enumerate(headings.items(), start=1):
         axes[letter].set_title(f"{number}  {heading}", loc="left")
     return figure, axes
