@@ -112,14 +112,16 @@ def test_bodies_in_the_plane_mass_points_gears_and_rods():
     }
     placement = {"wheel": (0, 0, 0), "other": (1, 0, 0), "bob": (0.1, -1.0, 0), "axle": 0.4}
     make = lambda ratio: mbd.assemble(mbd.Mechanism(bodies, joints | {"gear": mbd.Gear("axle", "bearing", ratio)}), placement)
-    system, _ = make(-2.0)
+    system, q0 = make(-2.0)
     parameters = system.parameters
     np.testing.assert_allclose(parameters["wheel.com"], [0.1, 0.2], rtol=1e-15)
     np.testing.assert_allclose(parameters["wheel.inertia"], 0.3, rtol=1e-14)
     assert parameters["bob.mass"] == 0.7 and parameters["gear.ratio"] == -2.0
     assert [name for name in parameters if name.startswith(("bob", "rod"))] == ["bob.mass", "rod.length", "rod.on_a"]
-    other, q1 = make(-3.0)
-    np.testing.assert_allclose(system.replace({"gear.ratio": -3.0}).constraints(0.0, q1), other.constraints(0.0, q1), atol=1e-15)
+    other, changed = make(-3.0)[0], system.replace({"gear.ratio": -3.0})
+    np.testing.assert_allclose(changed.constraints(0.0, q0), 0, atol=1e-14)  # ratios are of changes from the assembled position
+    turned = q0 + 0.01 * jnp.arange(float(q0.size))
+    np.testing.assert_allclose(changed.constraints(0.0, turned), other.constraints(0.0, turned), atol=1e-14)
     with pytest.raises(mbd.ModelError, match="'axle' is between bodies in the plane"):
         system.replace({"axle.axis": (0.0, 0.6, 0.8)})
 
