@@ -8,11 +8,12 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 from ..errors import ModelError, Result
 from ..formulations import Multipliers
 from ..numerics.arrays import known
+from ..numerics.compile import compiled
 from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
 from ..system import System, Vector
-from .trajectory import Origin, State, Status
+from .trajectory import State, Status
 
 
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
@@ -57,7 +58,7 @@ def fingerprint(system: System) -> Float[Array, ""]:
 
 
 def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: AbstractScheme | None) -> Origin:
-    """Refuse to go on with another system, scheme or time step than a motion began with."""
+    """Where a motion comes from; to go on with another system, scheme or time step than it began with is refused."""
     if not isinstance(state, State) or state.origin is None:
         raise ModelError("start must be the last state of a trajectory: simulate(system, start=trajectory.final, steps=...)")
     if state.q.ndim != 1:
@@ -69,8 +70,8 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
         same = known(jnp.asarray(dt, origin.dt.dtype) == origin.dt)
         if same is not None and not same:
             raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
-    here, there = known(fingerprint(system)), known(origin.fingerprint)
-    size = known(_size(system))
+    here, size = (known(number) for number in _fingerprint_and_size(system))
+    there = known(origin.fingerprint)
     tolerance = float(jnp.finfo(state.q.dtype).eps) ** 0.75
     if here is not None and there is not None and size is not None and abs(here - there) > tolerance * size:
         raise ModelError(
@@ -80,6 +81,8 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
     return origin
 
 
-def _size(system: System) -> Array:
-    """The sum of the sizes of all parameters."""
-    return sum((jnp.sum(jnp.abs(leaf)) for leaf in jax.tree.leaves(eqx.filter(system, is_parameter))), jnp.zeros(()))
+@compiled
+def _fingerprint_and_size(system: System) -> tuple[Array, Array]:
+    """The number, and the sum of the sizes of what it is made of."""
+    leaves = jax.tree.leaves(eqx.filter(system, is_parameter))
+    return fingerprint(system), sum((jnp.sum(jnp.abs(leaf)) for leaf in leaves), jnp.zeros(()))

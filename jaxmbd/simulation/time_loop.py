@@ -66,13 +66,14 @@ def simulate(
     _check_steps(steps)
     kept = Save.of(save)
     kept.stride(steps)
-    begin: State | tuple[Vector, Vector]
     if start is None:
-        system, begin, origin = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
+        system, start_at, origin = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
+        table = _control_table(system, controls, origin, 0, steps)
+        state = _first_state(system, *start_at, origin, _first(table))
     else:
-        system, begin, origin = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
-    table = _control_table(system, controls, origin, 0 if start is None else start.step, steps)
-    trajectory = _run(system, begin, origin, table, formulation, newton, steps, kept)
+        system, state, origin = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
+        table = _control_table(system, controls, origin, start.step, steps)
+    trajectory = _run(system, state, table, formulation, newton, steps, kept)
     if not throw:
         return trajectory
     if known(trajectory.successful) is None:
@@ -101,8 +102,17 @@ class _Marks(eqx.Module):
 
 
 @compiled
-def _run(system, begin, origin, table, formulation, newton, steps, save) -> Trajectory:
+def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree) -> State:
+    """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
+    state = initial_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
+    known_by = eqx.tree_at(lambda o: o.fingerprint, origin, fingerprint(system))
+    return eqx.tree_at(lambda s: s.origin, state, known_by, is_leaf=lambda x: x is None)
+
+
+@compiled
+def _run(system, state, table, formulation, newton, steps, save) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
+    origin, initial = state.origin, eqx.tree_at(lambda s: s.origin, state, None)
     dt, scheme, stride, only_end = origin.dt, origin.scheme, save.stride(steps), save.every == "end"
     system = system.with_step(dt)
     reader = Reader(system, scheme, dt)
@@ -129,8 +139,6 @@ def _run(system, begin, origin, table, formulation, newton, steps, save) -> Traj
         outcome = (after.status.result, marks.newton_steps, marks.residual)
         return (after, total), (kept, departure, marks.last, outcome)
 
-    initial = begin if isinstance(begin, State) else initial_state(system, begin[0], begin[1], dt, origin.t0, scheme, _first(table))
-    initial = eqx.tree_at(lambda s: s.origin, initial, None, is_leaf=lambda x: x is None)
     count = jnp.arange(steps, dtype=jnp.int32) % stride
     inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count, table))
     (final, total), (kept, left, arrived, outcome) = jax.lax.scan(row, (initial, save.initial), inputs)
@@ -199,7 +207,7 @@ def _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton) -> tuple[Sys
         v0 = _velocity_towards(system.with_step(dt), vector_like(q1, q0, "q1"), q0, dt, t0, scheme, newton)
     v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
     check_start(system.with_step(dt), t0, q0, v0, dt)
-    return system, (q0, v0), Origin(t0, dt, fingerprint(system), scheme)
+    return system, (q0, v0), Origin(t0, dt, jnp.zeros((), q0.dtype), scheme)
 
 
 def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, State, Origin]:
