@@ -1,6 +1,7 @@
 """Newton's method, once for the whole library, with the derivative of its solution by the implicit function theorem."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -79,7 +80,7 @@ class Newton(eqx.Module):
 
         `layout` tells the linear solver what the unknowns are. A solve that fails has the derivative zero, formed at the guess.
         """
-        return Solution(*_root(args, guess=jax.lax.stop_gradient((x0, scale)), fn=fn, newton=self, layout=layout))
+        return Solution(*_root(args, equations=Equations.near(x0, fn, scale, layout), newton=self))
 
     def solve(
         self,
@@ -91,26 +92,42 @@ class Newton(eqx.Module):
         active: Array | bool = True,
     ) -> tuple[Solution, AbstractTangent]:
         """The bare iteration, without a derivative in reverse mode, and its last tangent; `active=False` does nothing."""
-        x0, scale = jax.lax.stop_gradient((x0, scale))
-        *solution, tangent = _iterate(self, fn, x0, args, scale, layout, active)
+        *solution, tangent = _iterate(self, Equations.near(x0, fn, scale, layout), args, active)
         return Solution(*solution), tangent
 
 
+class Equations(NamedTuple):
+    """`fn(x, args) = 0` for unknowns near a guess `x0`, with their size (`None`: that of the largest) and what they are."""
+
+    fn: Callable
+    x0: Float[Array, " k"]
+    scale: Float[Array, " k"] | None
+    layout: Layout | None
+
+    @classmethod
+    def near(cls, x0: Float[Array, " k"], fn: Callable, scale: Float[Array, " k"] | None, layout: Layout | None) -> "Equations":
+        """With a guess and a size that are not differentiated."""
+        return cls(fn, *jax.lax.stop_gradient((x0, scale)), layout)
+
+    def tangent(self, linear: AbstractLinear, x: Float[Array, " k"], args: PyTree, valid: Array | bool = True) -> AbstractTangent:
+        """Their tangent at some unknowns."""
+        return linear.tangent(self.fn, x, args, self.layout, valid)
+
+
 @eqx.filter_custom_jvp
-def _root(args, *, guess, fn, newton, layout):
-    x0, scale = guess
-    return _iterate(newton, fn, x0, args, scale, layout, True)[:-1]
+def _root(args, *, equations, newton):
+    return _iterate(newton, equations, args, True)[:-1]
 
 
 @_root.def_jvp
-def _root_jvp(primals, tangents, *, guess, fn, newton, layout):
+def _root_jvp(primals, tangents, *, equations, newton):
     """The implicit function theorem, with a tangent at the root."""
     (args,), (d_args,) = primals, tangents
-    x, result, steps, residual = _root(args, guess=guess, fn=fn, newton=newton, layout=layout)
+    x, result, steps, residual = _root(args, equations=equations, newton=newton)
     solved = result == Result.SUCCESS
-    at = jnp.where(solved, x, guess[0])
-    solve = lambda b: newton.linear.tangent(fn, at, args, layout, valid=solved).solve(b)
-    return (x, result, steps, residual), (root_derivative(fn, at, args, d_args, solve, solved), None, None, None)
+    at = jnp.where(solved, x, equations.x0)
+    solve = lambda b: equations.tangent(newton.linear, at, args, solved).solve(b)
+    return (x, result, steps, residual), (root_derivative(equations.fn, at, args, d_args, solve, solved), None, None, None)
 
 
 class _Iterate(eqx.Module):
@@ -124,10 +141,11 @@ class _Iterate(eqx.Module):
     slow: Array
 
 
-def _iterate(newton: Newton, fn: Callable, x0, args, scale, layout: Layout | None, active):
+def _iterate(newton: Newton, equations: Equations, args: PyTree, active: Array | bool):
     """Iterations with one tangent, inside a loop over tangents."""
-    evaluate = lambda x: fn(x, args)
-    renew = lambda x: newton.linear.tangent(fn, x, args, layout)
+    x0, scale = equations.x0, equations.scale
+    evaluate = lambda x: equations.fn(x, args)
+    renew = lambda x: equations.tangent(newton.linear, x, args)
     unsolved = lambda now: active & (now.result == Result.NOT_CONVERGED) & (now.steps < newton.max_steps)
 
     blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(renew, x0))

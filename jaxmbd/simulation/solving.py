@@ -13,6 +13,14 @@ from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
 
 
+class Method(eqx.Module):
+    """How steps are taken: three choices that do not know of each other."""
+
+    scheme: AbstractScheme
+    formulation: AbstractFormulation
+    newton: Newton
+
+
 class SolvedStep(eqx.Module):
     """The displacements of a step (where it failed, the last iterate), with the result of Newton's method and the regularity of $G$."""
 
@@ -23,12 +31,9 @@ class SolvedStep(eqx.Module):
     regular: Array
 
 
-def solve_step(
-    before: StepInput, guess: Moves, alive: Array | bool, scheme: AbstractScheme, formulation: AbstractFormulation, newton: Newton
-) -> SolvedStep:
+def solve_step(before: StepInput, guess: Moves, alive: Array | bool, method: Method) -> SolvedStep:
     """Solve a step from predicted displacements, unless it is not `alive`."""
-    guess = jax.lax.stop_gradient(guess)
-    solved, *_ = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    solved, *_ = _solve(before, guess=jax.lax.stop_gradient(guess), alive=alive, method=method)
     return SolvedStep(*solved)
 
 
@@ -39,25 +44,26 @@ def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Proble
 
 
 @eqx.filter_custom_jvp
-def _solve(before, *, guess, alive, scheme, formulation, newton):
+def _solve(before, *, guess, alive, method):
     """The fields of a `SolvedStep`, and for the derivative: unknowns, last tangent of Newton's method, what was prepared once."""
-    problem = formulation.prepare(scheme, before)
+    formulation = method.formulation
+    problem = formulation.prepare(method.scheme, before)
     x0, scale = formulation.guess(guess, problem)
-    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
+    solution, tangent = method.newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
     moves = formulation.moves(solution.value, problem)
     solved = (moves, solution.result, solution.steps, solution.residual, problem.split.regular)
     return solved, solution.value, tangent, (problem.split, problem.basis)
 
 
 @_solve.def_jvp
-def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
+def _solve_jvp(primals, tangents, *, guess, alive, method):
     """The implicit function theorem, with the last tangent of Newton's method where that serves; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
-    out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    out, formulation = _solve(before, guess=guess, alive=alive, method=method), method.formulation
     (moves, result, *rest), x, last, prepared = out
     constant = lambda d_moves, d_x: ((d_moves, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
     solved = result == Result.SUCCESS
-    problem = jax.lax.stop_gradient(Problem(scheme, before, *prepared))
+    problem = jax.lax.stop_gradient(Problem(method.scheme, before, *prepared))
     at_rest = jnp.zeros_like(moves)
     twin, variable = formulation.differentiated(before, problem)
     own = twin is formulation
@@ -77,7 +83,7 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
         if own:
             operator = jax.linearize(lambda y: equations(y, before), y)[1]
             return refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
-        return newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
+        return method.newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
 
     d_y = root_derivative(equations, y, before, d_before, solve, solved)
     if d_y is None:

@@ -13,7 +13,7 @@ from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
 from ..system import System, Vector
-from .trajectory import State, Status
+from .trajectory import Origin, State, Status
 
 
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:

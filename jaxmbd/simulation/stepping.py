@@ -13,7 +13,7 @@ from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
 from ..schemes import AbstractScheme, Midpoint, StepInput
 from ..system import Scalar, System, Vector
-from .solving import SolvedStep, solve_step
+from .solving import Method, SolvedStep, solve_step
 from .trajectory import State, Status
 
 
@@ -30,11 +30,16 @@ def step(
 
     A step that fails, and every step after it, leaves position and momentum as they are.
     """
-    system = system.with_step(dt)
+    return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
+
+
+def advance(system: System, state: State, dt: Scalar, method: Method, control: PyTree) -> tuple[State, Float[Array, "s n"]]:
+    """One time step of a system whose Lagrangian is known."""
+    scheme = method.scheme
     before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
     alive = state.status.result == Result.SUCCESS
     guess = scheme.predict(state.displacement, before)
-    solution = solve_step(before, guess, alive, scheme, formulation, newton)
+    solution = solve_step(before, guess, alive, method)
     status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
     moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS
@@ -49,6 +54,7 @@ def step(
         jax.lax.stop_gradient(-moves[-1]),
         status,
         carried,
+        state.origin,
     )
     held = eqx.tree_at(lambda s: s.status, state, status)
     return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves

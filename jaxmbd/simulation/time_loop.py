@@ -23,8 +23,9 @@ from ..schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepIn
 from ..system import System, Vector, VectorLike
 from .record import Departure, Node, Reader, Row, append, read_columns
 from .save import Save
+from .solving import Method
 from .start import check_resumed, discrete_momentum, fingerprint, initial_state
-from .stepping import step
+from .stepping import advance
 from .trajectory import Origin, State, Trajectory
 
 
@@ -73,7 +74,7 @@ def simulate(
     else:
         system, state, origin = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
         table = _control_table(system, controls, origin, start.step, steps)
-    trajectory = _run(system, state, table, formulation, newton, steps, kept)
+    trajectory = _run(system, state, state.origin or origin, table, Method(origin.scheme, formulation, newton), steps, kept)
     if not throw:
         return trajectory
     if known(trajectory.successful) is None:
@@ -110,10 +111,10 @@ def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control
 
 
 @compiled
-def _run(system, state, table, formulation, newton, steps, save) -> Trajectory:
+def _run(system: System, state: State, origin: Origin, table: PyTree, method: Method, steps: int, save: Save) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
-    origin, initial = state.origin, eqx.tree_at(lambda s: s.origin, state, None)
-    dt, scheme, stride, only_end = origin.dt, origin.scheme, save.stride(steps), save.every == "end"
+    initial = eqx.tree_at(lambda s: s.origin, state, None)
+    dt, scheme, stride, only_end = origin.dt, method.scheme, save.stride(steps), save.every == "end"
     system = system.with_step(dt)
     reader = Reader(system, scheme, dt)
     leaving = not only_end and save.asks("stages", "multipliers", "reaction")
@@ -121,7 +122,7 @@ def _run(system, state, table, formulation, newton, steps, save) -> Trajectory:
 
     def one(now, inputs):
         (state, total, marks), (index, control) = now, inputs
-        after, moves = step(system, state, dt, scheme, formulation, newton, control)
+        after, moves = advance(system, state, dt, method, control)
         after = eqx.tree_at(lambda s: s.t, after, origin.t0 + dt * after.step.astype(dt.dtype))
         marks = marks.with_step(index, Departure(Node.of(state), moves, control), after)
         return (after, _reduced(save, total, reader, after), marks), None
