@@ -12,7 +12,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.simulation.start import start
+from jaxmbd.simulation.start import initial_state
 
 from .measure import largest, median_times
 
@@ -21,15 +21,15 @@ GENERAL = {
     "Trapezoidal": mbd.Trapezoidal(),
     "Galerkin(4)": mbd.Galerkin(4),
     "EnergyMomentum": mbd.EnergyMomentum(),
-    "GeneralizedAlpha(0.8)": mbd.GeneralizedAlpha(0.8),
-    "GeneralizedAlpha(1)": mbd.GeneralizedAlpha(1.0),
+    "GeneralizedAlpha(0.8)": mbd.schemes.GeneralizedAlpha(0.8),
+    "GeneralizedAlpha(1)": mbd.schemes.GeneralizedAlpha(1.0),
 }
 FOR_BODIES = {
-    "ConservativeDirector": mbd.ConservativeDirector(),
-    'DirectorEnergyMomentum("exponential")': mbd.DirectorEnergyMomentum("exponential"),
-    "Newmark": mbd.Newmark(),
+    "ConservativeDirector": mbd.schemes.ConservativeDirector(),
+    'DirectorEnergyMomentum("exponential")': mbd.schemes.DirectorEnergyMomentum("exponential"),
+    "Newmark": mbd.schemes.Newmark(),
 }
-DAMPED = {f"GeneralizedAlpha({rho:g})": mbd.GeneralizedAlpha(rho) for rho in (0.0, 0.5)}
+DAMPED = {f"GeneralizedAlpha({rho:g})": mbd.schemes.GeneralizedAlpha(rho) for rho in (0.0, 0.5)}
 SCHEMES = GENERAL | FOR_BODIES
 TIMED_STEPS = 50
 G, STIFFNESS = 9.81, 9.81e8
@@ -46,12 +46,12 @@ class Case:
     rigid: bool = True
 
     @property
-    def schemes(self) -> dict[str, mbd.AbstractScheme]:
+    def schemes(self) -> dict[str, mbd.schemes.AbstractScheme]:
         return SCHEMES if self.rigid else GENERAL
 
     @property
-    def formulation(self) -> mbd.AbstractFormulation:
-        return mbd.JointMultipliers() if self.rigid else mbd.Multipliers()
+    def formulation(self) -> mbd.formulations.AbstractFormulation:
+        return mbd.formulations.JointMultipliers() if self.rigid else mbd.Multipliers()
 
 
 def top():
@@ -117,11 +117,11 @@ def long_run(case: str, name: str) -> dict:
 @eqx.filter_jit
 def advance(system, q0, v0, dt, steps, scheme, formulation):
     """The state after any number of steps, in one compiled program."""
-    first = start(system, q0, v0, dt, jnp.zeros_like(dt), scheme)
-    return jax.lax.fori_loop(0, steps, lambda _, state: mbd.step(system, state, dt, scheme, formulation)[0], first)
+    first = initial_state(system, q0, v0, dt, jnp.zeros_like(dt), scheme)
+    return jax.lax.fori_loop(0, steps, lambda _, state: mbd.simulation.step(system, state, dt, scheme, formulation)[0], first)
 
 
-def ends(case: str, name: str, steps: int, span: float) -> mbd.State:
+def ends(case: str, name: str, steps: int, span: float) -> mbd.simulation.State:
     at = CASES[case]
     return advance(*motion(case), jnp.asarray(span / steps), jnp.asarray(steps), at.schemes[name], at.formulation)
 
@@ -156,7 +156,7 @@ def row(case: str, name: str, times: dict[str, float]) -> dict:
         system = motion(case)[0]
         condition = lambda kind: f"{float(post.condition_number(system, run['fifth'], kind)[0]):.0e}"
         costs = {"order": f"{order(case, name):.2f}", "time": f"{times[name] / times['Midpoint']:.1f}"}
-        costs |= {"cond M": condition(mbd.Multipliers()), "cond JM": condition(mbd.JointMultipliers())}
+        costs |= {"cond M": condition(mbd.Multipliers()), "cond JM": condition(mbd.formulations.JointMultipliers())}
     outcome = f"all {at.steps}" if run["reached"] == at.steps else f"fails at {run['reached'] + 1}"
     return {"case": case, "scheme": name, "steps": outcome, "order": costs.pop("order")} | kept | costs
 

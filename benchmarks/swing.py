@@ -29,7 +29,7 @@ def run() -> list[dict]:
 def times(steps: int = 100, repeats: int = 7) -> list[dict]:
     """Run times beside that of the symplectic scheme on the chart, all with dense tangents as in the paper."""
     system, q0 = mbd.assemble(*gallery.three_bar_swing())
-    newton = mbd.Newton(linear=mbd.Dense())
+    newton = mbd.Newton(linear=mbd.linear.Dense())
 
     def way(scheme, formulation):
         return lambda: (
@@ -49,7 +49,7 @@ def solvers(steps: int = 1000) -> list[dict]:
     system, q0 = mbd.assemble(*gallery.three_bar_swing())
     rows = []
     for scheme in SCHEMES:
-        for linear in (mbd.Sparse(), mbd.Dense()):
+        for linear in (mbd.linear.Sparse(), mbd.linear.Dense()):
             once = lambda scheme=scheme, linear=linear: mbd.simulate(
                 system, q0, dt=1e-3, steps=steps, scheme=SCHEMES[scheme], newton=mbd.Newton(linear=linear), save=10
             )
@@ -57,7 +57,7 @@ def solvers(steps: int = 1000) -> list[dict]:
             begin = time.perf_counter()
             jax.block_until_ready(once().q)
             seconds = time.perf_counter() - begin
-            expected = "< 10" if isinstance(linear, mbd.Sparse) else ""
+            expected = "< 10" if isinstance(linear, mbd.linear.Sparse) else ""
             rows.append(row(SECTION, f"{scheme}, {type(linear).__name__}: {steps} steps, s", expected, f"{seconds:.2f}"))
     return rows
 

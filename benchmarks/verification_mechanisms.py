@@ -6,7 +6,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.constraints import calculus, splitting
+from jaxmbd.constraints import calculus, counts
 
 from .measure import largest, median_times, row
 
@@ -30,7 +30,7 @@ def linkage() -> list[dict]:
     motion = motions["Multipliers()"]
     angles = {name: values[:, 0] for name, values in post.joint_coordinates(system, motion).items()}
     first, second = angles["hinge 1"], angles["hinge 2"]
-    ranks = jax.vmap(lambda q: splitting.matrix_rank(calculus.constraint_jacobian(system, 0.0, q)))(motion.q)
+    ranks = jax.vmap(lambda q: counts.matrix_rank(calculus.constraint_jacobian(system, 0.0, q)))(motion.q)
     rows = [
         row(section, "rank of the 72 x 72 Jacobian, all along", "71", str(sorted(set(ranks.tolist())))),
         row(section, "(106)", "zero", max(largest(angles[f"hinge {i + 2}"] - angles[f"hinge {i}"]) for i in range(1, 5))),

@@ -8,7 +8,6 @@ space would be overconstrained.
 # %% Setup: spatial bodies in the plane z = 0, a rod of steel, stretched out at the start
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
@@ -17,12 +16,11 @@ from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
-CRANK, ROD, RATE = 0.15, 0.30, 125.0
-Z, NODES = (0, 0, 1), 9
+CRANK, ROD, RATE, Z, NODES = 0.15, 0.30, 125.0, (0, 0, 1), 9
 dt, steps = 2e-4, 256 if options().reduced else 510
 
 
-def mechanism(section):
+def run(section):
     """Joints are told by points in space, where the parts lie in a row along the first axis."""
     beam = mbd.Beam.line((CRANK, 0, 0), (CRANK + ROD, 0, 0), section, elements=4, order=2, normal=Z)
     bodies = {"crank": mbd.RigidBody(1.0, (1.0, 1.0, 2.0)), "rod": beam, "slider": mbd.RigidBody.box(0.02, (0.04, 0.02, 0.02))}
@@ -32,24 +30,11 @@ def mechanism(section):
         "wrist pin": mbd.Joint(mbd.Revolute(Z), "rod[-1]", "slider", at=(CRANK + ROD, 0, 0)),
         "guide": mbd.Joint(mbd.Prismatic((1, 0, 0)), "ground", "slider", at=(CRANK + ROD, 0, 0)),
     }
-    return mbd.assemble(mbd.Mechanism(bodies, joints), {"slider": (CRANK + ROD, 0, 0)})
-
-
-def start(system, q0):
-    """The velocity of a rigid rod: its nodes turn about the wrist pin."""
-    turning = -RATE * CRANK / ROD
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints), {"slider": (CRANK + ROD, 0, 0)})
+    turning = -RATE * CRANK / ROD  # of a rigid rod, whose nodes turn about the wrist pin
     rates = {f"rod[{i}]": (0, RATE * CRANK * (1 - i / 8), 0, 0, 0, turning) for i in range(1, NODES - 1)}
-    pins = {"crank pin": turning - RATE, "wrist pin": -turning}
-    return mbd.joint_velocities(system, q0, {"bearing": RATE, **pins, **rates})
-
-
-# %% A slender and a stout rod
-sections = {diameter: mbd.Section.circle(diameter / 2, 2.1e11, 7800.0) for diameter in (0.004, 0.012)}
-runs = {}
-for diameter, section in sections.items():
-    system, q0 = mechanism(section)
-    motion = mbd.simulate(system, q0, start(system, q0), dt=dt, steps=steps, scheme=mbd.EnergyMomentum())
-    runs[diameter] = system, motion
+    v0 = mbd.joint_velocities(system, q0, {"bearing": RATE, "crank pin": turning - RATE, "wrist pin": -turning, **rates})
+    return system, mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum())
 
 
 # %% The middle of the rod beside a rod without time to vibrate, and the slider beside that of a rigid rod
@@ -57,9 +42,8 @@ def rigid_slider(angle):
     return CRANK * jnp.cos(angle) + jnp.sqrt(ROD**2 - (CRANK * jnp.sin(angle)) ** 2)
 
 
-def read(diameter):
+def read(section, system, motion):
     """Turns and rate of the crank, deflection from the line between the pins, the same by theory, and how far the slider is off."""
-    (system, motion), section = runs[diameter], sections[diameter]
     angle, rate = (np.asarray(part(system, motion)["bearing"][:, 0]) for part in (post.joint_coordinates, post.joint_rates))
     poses = post.poses(system, motion)
     first, middle, last = (np.asarray(poses[f"rod[{i}]"].origin)[:, :2] for i in (0, 4, 8))
@@ -72,12 +56,13 @@ def read(diameter):
     return angle / (2 * np.pi), rate, deflection, theory, last[:, 0] - np.asarray(rigid_slider(angle))
 
 
-SLENDER, STOUT = sections
-found = {diameter: read(diameter) for diameter in sections}
-system, motion = runs[SLENDER]
-turns, rate, deflection, theory, slip = found[SLENDER]
+# %% A slender and a stout rod
+sections = {f"{1000 * diameter:g} mm": mbd.Section.circle(diameter / 2, 2.1e11, 7800.0) for diameter in (0.004, 0.012)}
+runs = {name: run(section) for name, section in sections.items()}
+found = {name: read(section, *runs[name]) for name, section in sections.items()}
+system, motion = runs["4 mm"]
+turns, rate, deflection, _, slip = found["4 mm"]
 energy = np.asarray(post.energy(system, motion))
-reactions = {diameter: post.reactions(*run) for diameter, run in runs.items()}
 off = lambda _, __, deflection, theory, ___: np.abs(deflection - theory).max() / np.abs(theory).max()
 table = {
     "increments of the chart, redundant constraints": f"{system.params.increments}, {motion.redundant}",
@@ -86,49 +71,25 @@ table = {
     "energy: largest relative change": np.ptp(energy) / energy[0],
     "constraints, at most": np.abs(post.constraint_residuals(system, motion)).max(),
     "slender rod: largest deflection": f"{1000 * np.abs(deflection).max():.3f} mm",
-    "slender rod: difference to quasi-static theory, by its largest value": off(*found[SLENDER]),
-    "stout rod: the same": off(*found[STOUT]),
+    "slender rod: difference to quasi-static theory, by its largest value": off(*found["4 mm"]),
+    "stout rod: the same": off(*found["12 mm"]),
     "slender rod: slider off that of a rigid rod, at most": f"{1000 * np.abs(slip).max():.4f} mm",
     "out of the plane, at most": np.abs(np.asarray(post.poses(system, motion)["rod[4]"].origin)[:, 2]).max(),
 }
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE, GREEN = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74"
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "handlelength": 1.4, "columnspacing": 1.2}
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(17, 10), layout="constrained")
-left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
-upper, lower = left.subplots(2, 1, height_ratios=(1.35, 1))
-top, middle, bottom = right.subplots(3, 1, sharex=True)
-circle = np.linspace(0, 2 * np.pi, 200)
-upper.plot(CRANK * np.cos(circle), CRANK * np.sin(circle), color=PALE, lw=1.2, zorder=0)
+# %% Picture
+headings = {"A": "One turn, by the bending moment", "B": "Deflection, rod of 4 mm", "C": "Deflection, rod of 12 mm"}
+headings |= {"D": "Slider, off that of a rigid rod", "E": "Force of the guide across it"}
+figure, axes = viz.sheet("AC;AD;BE", headings, size=(17, 10), widths=(1.25, 1))
 rows = np.searchsorted(turns, np.arange(12) / 12 + 0.05)
-viz.snapshots(
-    system, motion, rows, colour="bending moment 1", axes=upper, plane=(0, 1), bar={"label": "bending moment, N m", "shrink": 0.7}
-)
-upper.axis("off")
-for axes, diameter, colour in ((lower, SLENDER, BLUE), (top, STOUT, ORANGE)):
-    turns, _, deflection, theory, slip = found[diameter]
-    label = f"{1000 * diameter:g} mm"
-    axes.plot(turns, 1000 * theory, color=PALE, lw=5, label="quasi-static")
-    axes.plot(turns, 1000 * deflection, color=colour, lw=1.6, label="simulation")
-    axes.set(ylabel="mm in the middle")
-    axes.legend(ncols=2, **ABOVE)
-    middle.plot(turns, 1e6 * slip, color=colour, lw=1.4, label=label)
-    bottom.plot(turns, reactions[diameter]["guide"].force[:, 1], color=colour, lw=1.4)
-middle.set(ylabel="micrometres")
-middle.legend(ncols=2, **ABOVE)
-bottom.set(xlabel="turns of the crank", ylabel="N", xlim=(0, turns[-1]))
-lower.set(xlabel="turns of the crank", xlim=(0, turns[-1]))
-headings = {
-    upper: "1  One turn, coloured by the bending moment",
-    lower: "2  Deflection, rod of 4 mm",
-    top: "3  Deflection, rod of 12 mm",
-    middle: "4  Slider, off that of a rigid rod",
-    bottom: "5  Force of the guide across it",
-}
-for axes, heading in headings.items():
-    axes.set_title(heading, loc="left", weight="bold", fontsize=14, color=INK)
-
-# %% Table and picture
+bar = {"label": "N m", "shrink": 0.7}
+viz.snapshots(system, motion, rows, colour="bending moment 1", axes=axes["A"], plane=(0, 1), frame=False, bar=bar)
+for letter, name in (("B", "4 mm"), ("C", "12 mm")):
+    turns, _, deflection, theory, _ = found[name]
+    pair = {"quasi-static": 1000 * theory, "simulation": 1000 * deflection}
+    viz.curves(turns, pair, axes=axes[letter], style={"quasi-static": "band"}, xlabel="turns of the crank", ylabel="mm in the middle")
+slips = {name: 1e6 * one[4] for name, one in found.items()}
+viz.curves(turns, slips, axes=axes["D"], xlabel="turns of the crank", ylabel="micrometres")
+forces = {name: post.reactions(*one)["guide"].force[:, 1] for name, one in runs.items()}
+viz.curves(turns, forces, axes=axes["E"], xlabel="turns of the crank", ylabel="N")
 present("elastic_slider_crank", table, figure)

@@ -6,7 +6,6 @@ motion and bending. The energy-momentum scheme keeps the sum exactly.
 
 # %% Setup: one metre of rubber, hinged about the first axis; the rigid rod beside it
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
@@ -30,62 +29,36 @@ stiff = mbd.simulate(rigid, r0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum())
 
 # %% Energy and its parts, the tips, the moment along the rod
 t = np.asarray(motion.t)
-energy = np.asarray(post.energy(system, motion))
+energy, rigid_energy = np.asarray(post.energy(system, motion)), np.asarray(post.energy(rigid, stiff))
 kinetic = 0.5 * np.einsum("ri,ri->r", motion.p, motion.v)
 lengths = np.asarray(system.params.beams[0].measures(float)).ravel()
 bending = np.asarray(post.strain_energy(system, motion)["rod"].values) @ lengths
 moment = post.stress_resultants(system, motion)["rod"]
-tip = np.asarray(post.poses(system, motion)["rod[12]"].origin)[:, 1:]
+tip = np.asarray(post.poses(system, motion)["rod[12]"].origin)
 pose = post.poses(rigid, stiff)["rod"]
-rigid_tip = np.asarray(pose.origin + LENGTH / 2 * pose.rotation[:, :, 1])[:, 1:]
-angle, rigid_angle = (np.degrees(np.unwrap(np.arctan2(path[:, 0], -path[:, 1]))) for path in (tip, rigid_tip))
-turn, rigid_turn = (t[np.argmax(np.diff(one) > 0)] for one in (angle, rigid_angle))
+rigid_tip = np.asarray(pose.origin + LENGTH / 2 * pose.rotation[:, :, 1])
+angle, rigid_angle = (np.degrees(np.unwrap(np.arctan2(path[:, 1], -path[:, 2]))) for path in (tip, rigid_tip))
+turn, rigid_turn = (int(np.argmax(np.diff(one) > 0)) for one in (angle, rigid_angle))
+work = section.mass * G * LENGTH**2 / 2
 table = {
-    "energy, by the work of gravity down to the lowest position: largest change": np.ptp(energy) / (section.mass * G * LENGTH**2 / 2),
-    "the same of the rigid pendulum": np.ptp(np.asarray(post.energy(rigid, stiff))) / (section.mass * G * LENGTH**2 / 2),
-    "largest part of bending in the energy": bending.max() / (section.mass * G * LENGTH**2 / 2),
+    "energy, by the work of gravity down to the lowest position: largest change": np.ptp(energy) / work,
+    "the same of the rigid pendulum": np.ptp(rigid_energy) / work,
+    "largest part of bending in the energy": bending.max() / work,
     "largest bending moment": f"{np.abs(moment.values[..., 3]).max():.3g} N m",
     "constraints, at most": np.abs(post.constraint_residuals(system, motion)).max(),
     "out of the plane, at most": np.abs(motion.q.reshape(-1, 13, 4, 3)[:, :, 0, 0]).max(),
-    "first return of the tip, rigid and flexible": f"{rigid_turn:.2f} s, {turn:.2f} s",
+    "first return of the tip, rigid and flexible": f"{t[rigid_turn]:.2f} s, {t[turn]:.2f} s",
     "Newton iterations a step, at most": f"{int(motion.newton_steps.max())}",
 }
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE, GREEN = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74"
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "handlelength": 1.4, "columnspacing": 1.2}
-figure = plt.figure(figsize=(17, 9), layout="constrained")
-left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
-swing, field = left.subplots(2, 1, height_ratios=(2.2, 1))
-swing.plot(*rigid_tip[: int(0.5 + rigid_turn / dt)].T, color=GREY, lw=1.2, ls="--", zorder=0, label="tip of the rigid rod")
-swing.plot(*tip[: int(0.5 + turn / dt)].T, color=PALE, lw=1.5, zorder=1, label="tip of the soft one")
-rows = np.arange(0, int(turn / dt) + 1, 14)
-size = np.abs(moment.values[rows, :, 3]).max()
-viz.snapshots(system, motion, rows, colour="bending moment 1", axes=swing, plane=(1, 2), limits=(-size, size), bar=False)
-for row in rows[::2]:
-    swing.annotate(f"{t[row]:.2f}", 1.07 * tip[row], ha="center", va="center", color=GREY, fontsize=9)
-swing.set(xlim=(-1.15, 1.15), ylim=(-1.12, 0.25))
-swing.legend(ncols=2, **ABOVE)
-swing.axis("off")
-colours = field.pcolormesh(t, moment.s, moment.values[..., 3].T, cmap="coolwarm", vmin=-size, vmax=size, shading="gouraud")
-left.colorbar(colours, ax=[swing, field], label="bending moment, N m", shrink=0.6, extend="both")
-field.set(xlabel="time", ylabel="along the rod", xlim=(0, t[-1]))
-
-top, bottom = right.subplots(2, 1, sharex=True)
-top.plot(t, rigid_angle, color=PALE, lw=4, label="rigid")
-top.plot(t, angle, color=BLUE, lw=1.8, label="soft")
-top.set(ylabel="degrees", yticks=(-90, 0, 90))
-top.legend(ncols=2, **ABOVE)
-parts = {"height": energy - kinetic - bending, "motion": kinetic, "bending": bending}
-for (name, part), colour in zip(parts.items(), (BLUE, ORANGE, GREEN), strict=True):
-    bottom.plot(t, part, color=colour, lw=1.8, label=name)
-bottom.plot(t, energy, color=INK, lw=1.8, label="sum")
-bottom.set(ylabel="J", xlabel="time", xlim=(0, t[-1]))
-bottom.legend(ncols=4, **ABOVE)
-headings = {swing: "1  The first swing", field: "3  Bending moment along the rod", top: "2  Angle of the tip", bottom: "4  Energy"}
-for axes, heading in headings.items():
-    axes.set_title(heading, loc="left", weight="bold", fontsize=14, color=INK)
-
-# %% Table and picture
+# %% Picture
+headings = {"A": "The first swing", "B": "Angle of the tip", "C": "Bending moment along the rod", "D": "Energy"}
+figure, axes = viz.sheet("AB;AB;CD", headings, size=(17, 10), widths=(1.2, 1))
+paths = {"tip of the rigid rod": rigid_tip[:rigid_turn], "tip of the soft one": tip[:turn]}
+viz.paths(paths, plane=(1, 2), axes=axes["A"], style={"tip of the rigid rod": "dashed"}, colours=(viz.GREY, viz.PALE))
+viz.snapshots(system, motion, range(0, turn + 1, 14), colour="bending moment 1", axes=axes["A"], plane=(1, 2), frame=False)
+viz.curves(t, {"rigid": rigid_angle, "soft": angle}, axes=axes["B"], style={"rigid": "band"}, ylabel="degrees", yticks=(-90, 0, 90))
+viz.field(t, moment.s, moment.values[..., 3], axes=axes["C"], label="N m", ylabel="along the rod")
+parts = {"height": energy - kinetic - bending, "motion": kinetic, "bending": bending, "sum": energy}
+viz.curves(t, parts, axes=axes["D"], ylabel="J", colours=(viz.BLUE, viz.ORANGE, viz.GREEN, viz.INK))
 present("flexible_pendulum", table, figure)

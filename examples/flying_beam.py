@@ -9,7 +9,6 @@ momenta and the energy stay what they are.
 # %% Setup: 6 elements of order 2
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
@@ -19,12 +18,7 @@ from jaxmbd.cli import options, present
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
 PEAK, DURATION = 200.0, 5.0
-
-
-def pulse(t):
-    return PEAK * jnp.maximum(0, 1 - jnp.abs(2 * t / DURATION - 1))
-
-
+pulse = lambda t: PEAK * jnp.maximum(0, 1 - jnp.abs(2 * t / DURATION - 1))
 section = mbd.Section((1e4, 1e4, 1e4, 500.0, 500.0, 500.0), 1.0, (10.0, 10.0))
 beam = mbd.Beam.line((6, 0, 0), (0, 8, 0), section, elements=6, order=2, normal=(0, 0, 1))
 force = mbd.Force("beam[0]", lambda t: pulse(t) * jnp.array([0.1, 0, 0]))
@@ -40,8 +34,8 @@ linear, angular = (np.asarray(read(system, motion)) for read in (post.linear_mom
 energy = np.asarray(post.energy(system, motion))
 kinetic = 0.5 * np.einsum("ri,ri->r", motion.p, motion.v)
 change = lambda values: np.abs(values[after] - values[after][0]).max() / np.abs(values[after][0]).max()
-centre = np.einsum("rac,a->rc", np.asarray(motion.q).reshape(-1, 13, 4, 3)[:, :, 0], np.array([1, *[4, 2] * 5, 4, 1]) / 36)
-ends = np.asarray(motion.q).reshape(-1, 13, 4, 3)[:, [0, -1], 0]
+nodes = np.asarray(motion.q).reshape(-1, 13, 4, 3)[:, :, 0]
+centre = np.einsum("rac,a->rc", nodes, np.array([1, *[4, 2] * 5, 4, 1]) / 36)
 table = {
     "linear momentum after the pulse (the impulse of the force is 50)": f"{linear[-1, 0]:.12f}",
     "linear momentum: largest relative change after the pulse": change(linear),
@@ -50,41 +44,18 @@ table = {
     "energy after the pulse": f"{energy[-1]:.4f}",
     "constraints, at most": np.abs(post.constraint_residuals(system, motion)).max(),
     "path of the centre after the pulse: off a straight line": np.abs(np.diff(centre[after], 2, axis=0)).max(),
-    "shortest distance of both ends (10 at the start)": np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).min(),
+    "shortest distance of both ends (10 at the start)": np.linalg.norm(nodes[:, 0] - nodes[:, -1], axis=1).min(),
     "Newton iterations a step, at most": f"{int(motion.newton_steps.max())}",
 }
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE, GREEN = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74"
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "handlelength": 1.4, "columnspacing": 1.2}
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(17, 12), layout="constrained")
-upper, lower = figure.subfigures(2, 1, height_ratios=(1.8, 1))
-upper.suptitle("1  Snapshots from the side and from above", x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
-rows = np.arange(0, steps + 1, 10)
-views = upper.subplots(2, 1, sharex=True)
-for axes, plane, across in zip(views, ((0, 1), (0, 2)), ("second axis", "third axis"), strict=True):
-    axes.plot(*centre[:, list(plane)].T, color=PALE, lw=1.5, zorder=0)
-    bar = axes is views[1] and {"ax": views, "shrink": 0.6, "pad": 0.01}
-    viz.snapshots(system, motion, rows, colour="bending moment", axes=axes, plane=plane, bar=bar)
-    axes.plot(*ends[rows, 0][:, list(plane)].T, "o", color=INK, ms=4, zorder=5)
-    axes.set(ylabel=across, ylim=centre[0, plane[1]] + np.array([-6.3, 6.3]), anchor="W")
-    for row in rows[6::3]:
-        axes.annotate(f"{t[row]:g}", ends[row, 0][list(plane)], xytext=(5, -10), textcoords="offset points", color=GREY, fontsize=9)
-views[1].set(xlabel="first axis")
-
-panels = lower.subplots(1, 3)
-for values, axes in zip((linear, angular), panels, strict=False):
-    for component, colour, name in zip(values.T, (BLUE, ORANGE, GREEN), ("first", "second", "third axis"), strict=True):
-        axes.plot(t, component, color=colour, lw=1.8, label=name)
-panels[1].legend(ncols=3, **ABOVE)
-for name, values, colour in (("motion", kinetic, ORANGE), ("strain", energy - kinetic, GREEN), ("sum", energy, INK)):
-    panels[2].plot(t, values, color=colour, lw=1.8, label=name)
-panels[2].legend(ncols=3, **ABOVE)
-for axes, heading in zip(panels, ("2  Linear momentum", "3  Angular", "4  Energy"), strict=True):
-    axes.set_title(heading, loc="left", weight="bold", fontsize=14, color=INK)
-    axes.set(xlabel="time", xlim=(0, t[-1]))
-    axes.axvspan(0, DURATION, color=PALE, alpha=0.35, lw=0, zorder=0)
-
-# %% Table and picture
+# %% Picture
+headings = {"A": "Snapshots from the side", "B": "From above", "C": "Linear momentum", "D": "Angular momentum", "E": "Energy"}
+figure, axes = viz.sheet("AAABBB;CCDDEE", headings, size=(17, 10), heights=(1.3, 1))
+for letter, plane in (("A", (0, 1)), ("B", (0, 2))):
+    viz.paths({"centre of mass": centre, "loaded end": nodes[:, 0]}, plane=plane, axes=axes[letter], colours=(viz.PALE, viz.GREY))
+    viz.snapshots(system, motion, range(0, steps + 1, 10), colour="bending moment", axes=axes[letter], plane=plane, bar={"shrink": 0.6})
+components = lambda values: dict(zip(("first", "second", "third axis"), values.T, strict=True))
+for letter, values in (("C", components(linear)), ("D", components(angular))):
+    viz.mark(viz.curves(t, values, axes=axes[letter]), x=(0.0, DURATION), text="pulse")
+viz.mark(viz.curves(t, {"motion": kinetic, "strain": energy - kinetic, "sum": energy}, axes=axes["E"]), x=(0.0, DURATION), text="pulse")
 present("flying_beam", table, figure)

@@ -7,11 +7,10 @@ axis of the top are kept: the last two are symmetries, which the variational sch
 # %% Setup: a symmetric top on its tip, tilted by 40 degrees
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd import post
+from jaxmbd import post, viz
 from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
@@ -27,9 +26,8 @@ starts = jnp.stack([mbd.joint_velocities(system, q0, {"tip": spin * axis + [0, 0
 
 # %% Motions: one batch over the velocities at the start
 dt, steps = 0.005, 600 if options().reduced else 1200
-batch = jax.jit(jax.vmap(lambda v0: mbd.simulate(system, q0, v0, dt=dt, steps=steps, formulation=mbd.Reparametrised(), throw=False)))(
-    starts
-)
+run = lambda v0: mbd.simulate(system, q0, v0, dt=dt, steps=steps, formulation=mbd.Reparametrised(), throw=False)
+batch = jax.jit(jax.vmap(run))(starts)
 batch.check(system)  # without `throw`, a member that fails lets the others run on: look whether one did
 
 
@@ -37,59 +35,28 @@ batch.check(system)  # without `throw`, a member that fails lets the others run 
 @jax.jit
 @jax.vmap
 def measure(motion):
-    frame, momentum = post.poses(system, motion)["top"], post.angular_momentum(system, motion)
-    axis = frame.rotation[:, :, 2]
+    axis, momentum = post.poses(system, motion)["top"].rotation[:, :, 2], post.angular_momentum(system, motion)
     about_axis = jnp.sum(momentum * axis, axis=1)
-    return axis, {"energy": post.energy(system, motion), "vertical": momentum[:, 2], "spin": about_axis}
+    kept = {"energy": post.energy(system, motion), "angular momentum about the vertical": momentum[:, 2]}
+    return axis, kept | {"angular momentum about the axis": about_axis}, jnp.abs(post.constraint_residuals(system, motion)).max()
 
 
-axes_of_tops, values = jax.tree.map(np.asarray, measure(batch))
-labels = {"energy": "energy", "vertical": "angular momentum about the vertical", "spin": "angular momentum about the axis"}
-changes = {name: np.abs(values[name] - values[name][:, :1]) / np.abs(values[name][:, :1]) for name in labels}
-conserved = {
-    f"{labels[key]}: relative change, {name}": rows[i].max() for key, rows in changes.items() for i, name in enumerate(precessions)
-}
-conserved["constraints, at most"] = max(
-    np.abs(post.constraint_residuals(system, jax.tree.map(lambda leaf, i=i: leaf[i], batch))).max() for i in range(3)
-)
+paths, values, residuals = jax.tree.map(np.asarray, measure(batch))
+labels = ("energy", "angular momentum about the vertical", "angular momentum about the axis")
+changes = {label: np.abs(values[label] / values[label][:, :1] - 1) for label in labels}
+conserved = {f"{label}: relative change, {name}": changes[label][i].max() for label in labels for i, name in enumerate(precessions)}
+conserved["constraints, at most"] = residuals.max()
 
-# %% The picture: paths of the axis on the unit sphere, the tilt over time, and what was kept
-INK, PALE, GREY, BLUE, ORANGE, GREEN, PURPLE = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74", "#7b4fb5"
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(17, 9.6), layout="constrained")
-figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
-upper, lower = figure.subfigures(2, 1, height_ratios=(1.45, 1))
+# %% Picture
+captions = ("With the precession: waves", "From rest: cusps", "Against the precession: loops")
+headings = dict(zip("ABCDE", (*captions, "Tilt of the axis", "What the motions keep"), strict=True))
+figure, axes = viz.sheet("AABBCC;DDDEEE", headings, space="ABC", size=(17, 9.5), heights=(1.4, 1))
 t = np.asarray(batch.t[0])
 shown = t <= 3.0
-polar, turn = np.meshgrid(np.linspace(0, np.radians(70), 8), np.linspace(0, 2 * np.pi, 37))
-sphere = np.array([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar)])
-captions = ("1  With the precession: waves", "2  From rest: cusps", "3  Against the precession: loops")
-for panel, path, color, caption in zip(upper.subfigures(1, 3), axes_of_tops, (BLUE, ORANGE, GREEN), captions, strict=True):
-    panel.suptitle(caption, x=0.04, ha="left", weight="bold", fontsize=14, color=INK)
-    axes = panel.add_subplot(projection="3d", computed_zorder=False)
-    axes.plot_wireframe(*sphere, color=PALE, lw=0.6, zorder=1)
-    axes.plot(*path[shown].T, color=color, lw=2.0, zorder=3)
-    axes.plot(*np.transpose([np.zeros(3), path[0]]), color=INK, lw=3.5, solid_capstyle="round", zorder=2)
-    axes.plot(*path[:1].T, "o", color=INK, ms=7, zorder=4)
-    axes.plot(0, 0, 0, "o", color=INK, ms=4, zorder=2)
-    axes.set(xlim=(-0.9, 0.9), ylim=(-0.9, 0.9), zlim=(0, 1))
-    axes.set_box_aspect((1.8, 1.8, 1), zoom=1.38)
-    axes.view_init(38, 75)
-    axes.axis("off")
-
-left, right = lower.subfigures(1, 2)
-left.suptitle("4  Tilt of the axis", x=0.03, ha="left", weight="bold", fontsize=14, color=INK)
-right.suptitle("5  What the motions keep", x=0.03, ha="left", weight="bold", fontsize=14, color=INK)
-axes = left.subplots()
-for path, name, color in zip(axes_of_tops, precessions, (BLUE, ORANGE, GREEN), strict=True):
-    axes.plot(t, np.degrees(np.arccos(path[:, 2])), color=color, lw=1.5, label=name)
-axes.set(xlabel="time", ylabel="degrees", xlim=(0, 3))
-axes.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
-axes = right.subplots()
-for (key, rows), color in zip(changes.items(), (PURPLE, INK, GREY), strict=True):
-    axes.semilogy(t, np.maximum(rows.max(axis=0), 1e-17), color=color, lw=1.2, label=labels[key])
-axes.set(xlabel="time", ylabel="relative change", xlim=(0, t[-1]), ylim=(1e-17, 1e-1))
-axes.legend(loc="center right", bbox_to_anchor=(1, 0.45))
-
-# %% Table and picture
+for letter, path, colour in zip("ABC", paths, (viz.BLUE, viz.ORANGE, viz.GREEN), strict=True):
+    viz.globe(path[shown], axes=axes[letter], reach=np.radians(70), view=(38, 75), colours=[colour])
+tilts = np.degrees(np.arccos(paths[:, shown, 2]))
+viz.curves(t[shown], dict(zip(precessions, tilts, strict=True)), axes=axes["D"], ylabel="degrees")
+largest = {label: rows.max(axis=0) for label, rows in changes.items()}
+viz.curves(t, largest, axes=axes["E"], log=True, ylabel="relative change", ylim=(1e-17, 1e-1))
 present("heavy_top", conserved, figure)

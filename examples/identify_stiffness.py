@@ -6,10 +6,8 @@ fits them. The singular values of these sensitivities say what can be known: wit
 """
 
 # %% Setup: 12 elements, 6 pieces of constant stiffness, from a clamp along the second axis; the third one points up
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from jax.tree_util import Partial
 
@@ -31,7 +29,7 @@ def blow(size, t):
 section = mbd.Section.rectangle(0.05, 0.03, 1.2e8, 1200.0)
 beam = mbd.Beam.line((0, 0, 0), (0, 1, 0), section, 2 * PIECES, normal=(1, 0, 0), masses={-1: mbd.RigidBody.box(0.5, (0.05, 0.1, 0.3))})
 clamp = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
-loads = [mbd.Gravity((0, 0, -9.81)), mbd.Force("beam[8]", Partial(blow, np.array(BLOW)))]
+loads = {"gravity": mbd.Gravity((0, 0, -9.81)), "blow": mbd.Force("beam[8]", Partial(blow, np.array(BLOW)))}
 system, q0 = mbd.assemble(mbd.Mechanism({"beam": beam}, clamp, loads))
 middles = (np.arange(PIECES) + 0.5) / PIECES
 true = np.log((1.6 - 1.1 * middles) * (1 - 0.5 * np.exp(-(((middles - 0.6) / 0.1) ** 2))))  # a taper, and a weak spot at 0.6
@@ -43,9 +41,8 @@ def sensitivities(logarithms, size):
     """The derivative of the path by the logarithms, and the motion."""
 
     def path(logarithms):
-        stiffness = jnp.asarray(system.params.beams[0].stiffness).at[:, 3, 3].multiply(jnp.repeat(jnp.exp(logarithms), 2))
-        parts = lambda model: (model.beams[0].stiffness, model.loads[0].load.force.args[0])
-        other = system.with_params(eqx.tree_at(parts, system.params, (stiffness, jnp.full(1, size))))
+        bending = jnp.repeat(jnp.exp(logarithms), 2) * system.parameters["beam.stiffness[:, 3, 3]"]
+        other = system.replace({"beam.stiffness[:, 3, 3]": bending, "blow.force[0]": size})
         motion = mbd.simulate(other, q0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum(), throw=False)
         return tip(motion), motion
 
@@ -94,41 +91,25 @@ table = {
     "the weak spot: true and found stiffness": f"{np.exp(true[3]):.4f}, {np.exp(found[3]):.4f}",
 }
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE, GREEN, PURPLE = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74", "#7b4fb5"
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "handlelength": 1.4, "columnspacing": 1.2}
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(17, 10), layout="constrained")
-swing, stiffness, tips, losses, spectrum = figure.subplot_mosaic("AAABBB;CCCDEE", height_ratios=(1.2, 1)).values()
-headings = ("1  Curvature of the beam", "2  Bending stiffness", "3  Height of the tip", "4  Gauss-Newton", "5  Identifiability")
-for axes, heading in zip((swing, stiffness, tips, losses, spectrum), headings, strict=True):
-    axes.set_title(heading, loc="left", weight="bold", fontsize=14, color=INK)
-
+# %% Picture
+headings = {"A": "Curvature of the beam, and the record of its tip", "B": "Bending stiffness, by that of the section"}
+headings |= {"C": "Height of the tip", "D": "Gauss-Newton", "E": "Identifiability"}
+figure, axes = viz.sheet("AAABBB;CCCDEE", headings, size=(17, 10), heights=(1.2, 1))
 curvature = np.abs(post.strains(system, truth)["beam"].values[..., 3])
-viz.snapshots(system, truth, colour=curvature, axes=swing, plane=(1, 2), bar={"shrink": 0.7})
-swing.plot(*np.asarray(record).T, ".", color=GREY, ms=3, zorder=1)
-swing.axis("off")
-stiffness.stairs(np.exp(true), np.linspace(0, 1, PIECES + 1), color=PALE, lw=7, label="true", baseline=None)
-stiffness.axhline(1.0, color=ORANGE, lw=1.2, ls="--", label="first guess")
-bars = 3 * deviations * np.exp(found)
-stiffness.errorbar(middles, np.exp(found), bars, fmt="o", color=BLUE, ms=7, capsize=4, label="found, and three deviations")
-stiffness.set(xlabel="along the beam", ylabel="relative to the section", ylim=(0, None), xlim=(0, 1))
-stiffness.legend(ncols=3, **ABOVE)
-t = np.asarray(truth.t)
-tips.plot(t, record[:, 1], ".", color=GREY, ms=4, label="record with noise")
-tips.plot(t, first[:, 1], color=ORANGE, lw=1.2, ls="--", label="first guess")
-tips.plot(t, fit[:, 1], color=BLUE, lw=1.6, label="fit")
-tips.set(xlabel="time", xlim=(0, t[-1]))
-tips.legend(ncols=3, **ABOVE)
-losses.semilogy(history, "o-", color=PURPLE, lw=1.6, ms=6)
-losses.axhline(1.0, color=PALE, lw=1.5, zorder=0)
-losses.annotate("noise", (0, 1.0), xytext=(0, 5), textcoords="offset points", color=GREY)
-losses.set(xlabel="iteration", ylabel="mean square, by that of noise")
-for (name, one), colour in zip(spectra.items(), (GREEN, PALE), strict=True):
-    spectrum.semilogy(np.arange(1, PIECES + 1), one, "s", color=colour, ms=7, label=name)
-spectrum.axhline(1.0, color=PALE, lw=1.5, zorder=0)
-spectrum.legend()
-spectrum.set(xlabel="number", ylabel="singular value, by the noise", xticks=range(1, PIECES + 1))
-
-# %% Table and picture
+viz.paths(record, axes=axes["A"], style="points", colours=[viz.GREY])
+viz.snapshots(system, truth, colour=curvature, axes=axes["A"], plane=(1, 2), frame=False, bar={"shrink": 0.7})
+along = np.repeat(np.linspace(0, 1, PIECES + 1), 2)[1:-1]
+guesses = {"true": np.repeat(np.exp(true), 2), "first guess": np.ones(2 * PIECES)}
+drawn = {"true": "band", "first guess": "dashed"}
+viz.curves(along, guesses, axes=axes["B"], style=drawn, colours=[viz.ORANGE], xlabel="along the beam", ylim=(0, 1.9))
+viz.bars(middles, np.exp(found), 3 * deviations * np.exp(found), axes=axes["B"], label="found, and three deviations")
+fits = {"record with noise": record[:, 1], "first guess": first[:, 1], "fit": fit[:, 1]}
+drawn = dict(zip(fits, ("points", "dashed", "line"), strict=True))
+viz.curves(truth.t, fits, axes=axes["C"], style=drawn, colours=(viz.GREY, viz.ORANGE, viz.BLUE))
+viz.curves(
+    range(len(history)), history, axes=axes["D"], log=True, style="joined", xlabel="iteration", ylabel="mean square, by that of noise"
+)
+viz.curves(range(1, PIECES + 1), spectra, axes=axes["E"], log=True, style="joined", xlabel="number", ylabel="singular value")
+for letter in "DE":
+    viz.mark(axes[letter], y=1.0, text="noise")
 present("identify_stiffness", table, figure)

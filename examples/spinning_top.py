@@ -6,41 +6,34 @@ it oscillates within bounds. Then a top with three different moments tumbles: Ne
 
 # %% Setup: tops on their tips, tilted by 0.3, with angular velocities given along their directors
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd import post
+from jaxmbd import post, viz
 from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
 FAST, TUMBLING = ((5.0, 5.0, 1.0), (0.0, 0.0, 50.0)), ((1.0, 2.2, 3.0), (8.0, 15.0, 4.0))  # moments and angular velocities
-CAYLEY, EXPONENTIAL = mbd.DirectorEnergyMomentum(), mbd.DirectorEnergyMomentum(update="exponential")
+CAYLEY, EXPONENTIAL = mbd.schemes.DirectorEnergyMomentum(), mbd.schemes.DirectorEnergyMomentum(update="exponential")
 cases = {
     "fast top, cayley, dt = 0.001": (*FAST, CAYLEY, 0.001),
     "fast top, cayley, dt = 0.04": (*FAST, CAYLEY, 0.04),
     "fast top, exponential, dt = 0.04": (*FAST, EXPONENTIAL, 0.04),
     "tumbling top, conserving, dt = 0.06": (*TUMBLING, CAYLEY, 0.06),
-    "tumbling top, Newmark, dt = 0.06": (*TUMBLING, mbd.Newmark(), 0.06),
+    "tumbling top, Newmark, dt = 0.06": (*TUMBLING, mbd.schemes.Newmark(), 0.06),
 }
-
-# %% Motions: all have the same number of steps, so that only three programs are compiled
-steps = 2000 if options().reduced else 8000
+steps = 2000 if options().reduced else 8000  # the same for all, so that only three programs are compiled
 
 
 def run(inertia, turning, scheme, dt):
     system, q0 = mbd.assemble(*mbd.gallery.spinning_top(inertia))
-    directors = q0.reshape(4, 3)[1:]
-    v0 = mbd.joint_velocities(system, q0, {"tip": np.array(turning) @ directors})
-    motion = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers())
+    v0 = mbd.joint_velocities(system, q0, {"tip": np.array(turning) @ q0.reshape(4, 3)[1:]})
+    motion = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
     axis = np.asarray(post.poses(system, motion)["top"].rotation[:, :, 2])
     momentum = np.asarray(post.angular_momentum(system, motion))
     spin = np.sum(momentum * axis, axis=1) / inertia[2]
     return {"t": np.asarray(motion.t), "energy": np.asarray(post.energy(system, motion)), "h": momentum, "axis": axis, "spin": spin}
-
-
-tops = {name: run(*case) for name, case in cases.items()}
 
 
 # %% Frequencies, measured from the start to the last cusp of the axis, where it is highest and stands still
@@ -61,6 +54,7 @@ def exact_frequencies(inertia=5.0, spin=50.0, weight=20.0, tilt=0.3):
     return 1 / pace.mean(), np.sum(pace * a * (u0 - u) / (1 - u**2)) / pace.sum()
 
 
+tops = {name: run(*case) for name, case in cases.items()}
 conserved = {
     "fast top: nutation and precession, exact": "{:.4f}, {:.4f}".format(*exact_frequencies()),
     "fast top: nutation if it were small": f"{np.sqrt((50 / 5) ** 2 - 4 * 20 * np.cos(0.3) / 5):.4f}",
@@ -69,69 +63,28 @@ for name, top in tops.items():
     conserved[f"{name}: relative change of energy"] = np.abs(top["energy"] / top["energy"][0] - 1).max()
     conserved[f"{name}: relative change of h_3"] = np.abs(top["h"][:, 2] / top["h"][0, 2] - 1).max()
     if name.startswith("fast"):
-        nutation, precession = frequencies(top["t"], top["axis"])
-        conserved[f"{name}: nutation and precession, measured"] = f"{nutation:.4f}, {precession:.4f}"
         low, high = top["spin"].min(), top["spin"].max()
+        conserved[f"{name}: nutation and precession, measured"] = "{:.4f}, {:.4f}".format(*frequencies(top["t"], top["axis"]))
         conserved[f"{name}: spin w.d3, lowest and highest"] = f"{low:.4f}, {high:.4f}"
         # What holds for very fast tops: the paper's numbers satisfy these two relations, and their product is Mgl / I11.
         conserved[f"{name}: I33 w.d3 / I11 and Mgl / (I33 w.d3)"] = f"{low / 5:.4f}, {20 / low:.4f}"
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE, GREEN, PURPLE = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a", "#139a74", "#7b4fb5"
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "handlelength": 1.4, "columnspacing": 1.2}
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(18, 11), layout="constrained")
-figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
+# %% Picture
+headings = {"A": "Fast top: paths of its axis", "B": "The same from above", "C": "Energy of the fast top, dt = 0.04"}
+headings |= {"D": "Tumbling top: path of $h$", "E": "Its energy, dt = 0.06", "F": "Its $h_3$"}
+figure, axes = viz.sheet("ABC;DEF", headings, space="AD", size=(17, 10.5), heights=(1.2, 1))
 fine, coarse, exponential, keeping, newmark = tops.values()
-upper, lower = figure.subfigures(2, 1, height_ratios=(1.2, 1))
-panels = [*upper.subfigures(1, 3, width_ratios=(1, 1, 1)), *lower.subfigures(1, 3)]
-heads = ("1  Fast top: paths of its axis", "2  The same from above", "3  Energy of the fast top, dt = 0.04")
-heads += ("4  Tumbling top: path of $h$", "5  Tumbling top: energy, dt = 0.06", "6  Tumbling top: $h_3$, dt = 0.06")
-for panel, head in zip(panels, heads, strict=True):
-    panel.suptitle(head, x=0.03, ha="left", weight="bold", fontsize=14, color=INK)
-
-axes = panels[0].add_subplot(projection="3d", computed_zorder=False)
-polar, turn = np.meshgrid(np.linspace(0, 0.48, 7), np.linspace(0, 2 * np.pi, 37))
-axes.plot_wireframe(np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar), color=PALE, lw=0.5, zorder=1)
-above = panels[1].subplots()
-for top, label, color, mark in ((coarse, "dt = 0.04", ORANGE, "."), (fine, "dt = 0.001", BLUE, "")):
-    axes.plot(*top["axis"][top["t"] <= 15.0].T, color=color, lw=1.6, zorder=3)
-    above.plot(*top["axis"][top["t"] <= 2.5, :2].T, color=color, lw=1.6, marker=mark, label=label)
-axes.plot(*np.transpose([np.zeros(3), fine["axis"][0]]), color=INK, lw=3.5, solid_capstyle="round", zorder=2)
-axes.plot(*fine["axis"][:1].T, "o", color=INK, ms=6, zorder=4)
-axes.set(xlim=(-0.45, 0.45), ylim=(-0.45, 0.45), zlim=(0, 1))
-axes.set_box_aspect((0.9, 0.9, 1), zoom=1.3)
-axes.view_init(38, -75)
-axes.axis("off")
-above.plot(*fine["axis"][0, :2], "o", color=INK, ms=7)
-above.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
-above.legend(ncols=2, **ABOVE)
-caption = "With dt = 0.04 the top turns by about two radians in a step:\nit keeps its energy and $h_3$, but nods half as often."
-panels[1].supxlabel(caption, x=0.03, ha="left", fontsize=12, color=GREY)
-panels[3].supxlabel("The weight moves $h$ in a horizontal plane; Newmark's method leaves it.", x=0.03, ha="left", fontsize=12, color=GREY)
-
-axes = panels[2].subplots()
-for top, label, color in ((exponential, "exponential", ORANGE), (coarse, "cayley", BLUE)):
-    axes.plot(top["t"], top["energy"] - top["energy"][0], color=color, lw=1.5, label=label)
-axes.set(xlabel="time", ylabel="change of energy", xlim=(0, 10), ylim=(-0.18, 0.02))
-axes.legend(ncols=2, **ABOVE)
-
-axes, shown = panels[3].add_subplot(projection="3d"), keeping["t"] <= 60
-level = np.meshgrid((-35, 35), (-35, 35))
-axes.plot_surface(*level, np.full((2, 2), keeping["h"][0, 2]), color=GREEN, alpha=0.12)
-axes.plot(*newmark["h"][shown].T, color=ORANGE, lw=0.7)
-axes.plot(*keeping["h"][shown].T, color=GREEN, lw=1.4)
-axes.set(xlabel="$h_1$", ylabel="$h_2$", zlabel="$h_3$", zlim=(16, 28), xticks=(-30, 0, 30), yticks=(-30, 0, 30), zticks=(18, 22, 26))
-axes.set_box_aspect((1, 1, 0.7), zoom=1.15)
-axes.view_init(16, -60)
-for side in (axes.xaxis, axes.yaxis, axes.zaxis):
-    side.set_pane_color("#f7f9fb")
-for panel, name, read in ((panels[4], "energy", lambda top: top["energy"]), (panels[5], "$h_3$", lambda top: top["h"][:, 2])):
-    axes = panel.subplots()
-    for top, label, color, width in ((newmark, "Newmark", ORANGE, 0.9), (keeping, "conserving", GREEN, 2.0)):
-        axes.plot(top["t"], read(top), color=color, lw=width, label=label)
-    axes.set(xlabel="time", ylabel=name, xlim=(0, 60))
-    axes.legend(ncols=2, **ABOVE)
-
-# %% Table and picture
+until = lambda top, name, end: top[name][top["t"] <= end]
+pair = {"dt = 0.001": fine, "dt = 0.04": coarse}
+viz.globe({label: until(top, "axis", 15.0) for label, top in pair.items()}, axes=axes["A"], reach=0.48, view=(38, -75))
+viz.paths({label: until(top, "axis", 2.5) for label, top in pair.items()}, plane=(0, 1), axes=axes["B"], style={"dt = 0.04": "joined"})
+changes = {
+    label: (until(top, "t", 10), until(top, "energy", 10) - top["energy"][0])
+    for label, top in (("exponential", exponential), ("cayley", coarse))
+}
+viz.curves(None, changes, axes=axes["C"], ylabel="change of energy")
+pair = {"Newmark": newmark, "conserving": keeping}
+viz.paths({label: until(top, "h", 60) for label, top in pair.items()}, axes=axes["D"])
+viz.curves(until(keeping, "t", 60), {label: until(top, "energy", 60) for label, top in pair.items()}, axes=axes["E"], ylabel="energy")
+viz.curves(until(keeping, "t", 60), {label: until(top, "h", 60)[:, 2] for label, top in pair.items()}, axes=axes["F"], ylabel="$h_3$")
 present("spinning_top", conserved, figure)

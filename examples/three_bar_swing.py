@@ -7,7 +7,6 @@ oscillates.
 
 # %% Setup: 20 elements, 276 coordinates, 154 constraints
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbd as mbd
@@ -41,43 +40,18 @@ table = {
     "largest axial force": np.abs(resultants.values[..., 2]).max(),
 }
 
-# %% The picture
-INK, PALE, GREY, BLUE, ORANGE = "#1f2933", "#c5ced8", "#66727f", "#1273b8", "#dd5f0a"
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
-figure = plt.figure(figsize=(16, 9), layout="constrained")
-left, plots = figure.subfigures(1, 2, width_ratios=(1.35, 1))
-
+# %% Picture
+headings = {"A": "Forces along the beam, with moments times 100", "X": "Energy, off its last value, after the pulse"}
+headings |= {"Y": "Right of the mass: axial force, 100 times the moment", "Z": "Angle of the right link"}
+figure, axes = viz.sheet("ABC;DEF;GHI;JKL|X;Y;Z", headings, size=(17, 10), widths=(1.3, 1))
 stress = np.linalg.norm(resultants.values[..., :3], axis=-1) + 100 * np.linalg.norm(resultants.values[..., 3:], axis=-1)
-grid = left.subplots(4, 3)
-left.suptitle("Forces along the beam, with moments times 100", x=0.02, ha="left", weight="bold", fontsize=14, color=INK)
-rows = np.linspace(0, steps, 12).astype(int)
+grid, rows = [axes[letter] for letter in "ABCDEFGHIJKL"], np.linspace(0, steps, 12).astype(int)
 scale = {"location": "bottom", "shrink": 0.5, "aspect": 50}
 viz.snapshots(system, motion, rows, colour=stress, axes=grid, plane=(1, 2), limits=(0, 4000), bar=scale)
-for axes, row in zip(grid.flat, rows, strict=True):
-    axes.set_title(f"t = {t[row]:.2f}", loc="left", color=GREY, fontsize=10)
-    axes.axis("off")
-
-top, middle, bottom = plots.subplots(3, 1, sharex=True)
-for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
-    top.plot(t, energies[name], color=colour, lw=1.6, label=name)
-top.set(ylabel="energy", title="Energy")
-top.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
-zoom = top.inset_axes((0.3, 0.2, 0.6, 0.5))
-for name, colour in (("symplectic", ORANGE), ("energy-momentum", BLUE)):
-    zoom.plot(t[after], energies[name][after] - energies["energy-momentum"][-1], color=colour, lw=1.2)
-zoom.set_title("deviation", fontsize=9, color=GREY)
-middle.plot(t, resultants.values[:, 10, 2], color=INK, lw=1.2)
-middle.set(ylabel="axial force", title="Right of the mass: axial force and bending moment")
-moment = middle.twinx()
-moment.plot(t, resultants.values[:, 10, 3], color=ORANGE, lw=1.2)
-moment.set_ylabel("bending moment", color=ORANGE)
-moment.spines["right"].set_visible(True)
-bottom.plot(t, angle, color=BLUE, lw=1.6)
-bottom.set(xlabel="time", ylabel="angle of the right link", title="Event X: the right link turns back")
-for axes in (top, middle, bottom):
-    axes.title.set(fontsize=12, color=INK, ha="left", position=(0, 1))
-    if turns.size:
-        axes.axvline(t[turns[0]], color=PALE, lw=1.5, zorder=0)
-
-# %% Table and picture
+changes = {name: values[after] - energies["energy-momentum"][-1] for name, values in energies.items()}
+viz.curves(t[after], changes, axes=axes["X"], ylabel="energy")
+viz.curves(t, {"force": resultants.values[:, 10, 2], "moment": 100 * resultants.values[:, 10, 3]}, axes=axes["Y"])
+viz.curves(t, angle, axes=axes["Z"], ylabel="degrees")
+for letter in "XYZ"[: 3 * turns.size]:
+    viz.mark(axes[letter], x=t[turns[0]], text="event X")
 present("three_bar_swing", table, figure)

@@ -1,26 +1,34 @@
-"""jaxmbd: differentiable multibody dynamics that keeps what physics keeps."""
+"""jaxmbd: differentiable multibody dynamics that keeps what physics keeps.
 
-from . import gallery as gallery, post as post
-from .assembly.assembling import assemble as assemble
-from .assembly.mechanism import Mechanism as Mechanism
-from .assembly.parts import Gear as Gear, Joint as Joint
-from .assembly.report import describe as describe
-from .assembly.velocities import joint_velocities as joint_velocities
-from .beams.beam import Beam as Beam
-from .beams.section import Section as Section
-from .bodies import Ground as Ground, Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody
-from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
-from .formulations import (
-    AbstractFormulation as AbstractFormulation,
-    JointMultipliers as JointMultipliers,
-    Multipliers as Multipliers,
-    NullSpace as NullSpace,
-    Reparametrised as Reparametrised,
+What most models need is here, the rest in its family: `mbd.schemes`, `mbd.formulations`, `mbd.linear`, `mbd.joints`, `mbd.loads`,
+`mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`, `mbd.post`, `mbd.gallery`,
+`mbd.rotation`, `mbd.lapack`.
+"""
+
+from . import (
+    assembly as assembly,
+    beams as beams,
+    bodies as bodies,
+    constraints as constraints,
+    formulations as formulations,
+    gallery as gallery,
+    geometry as geometry,
+    joints as joints,
+    loads as loads,
+    post as post,
+    reduction as reduction,
+    schemes as schemes,
+    simulation as simulation,
+    statics as statics,
 )
-from .geometry import rotation as rotation
-from .geometry.frame import Frame as Frame, Motion as Motion
+from .assembly import Gear as Gear, Joint as Joint, Mechanism as Mechanism, assemble as assemble, joint_velocities as joint_velocities
+from .beams import Beam as Beam, Section as Section
+from .bodies import Particle as Particle, PlanarBody as PlanarBody, RigidBody as RigidBody, shapes as shapes
+from .constraints import find_rank as find_rank, project as project
+from .errors import ModelError as ModelError, Result as Result, SimulationError as SimulationError
+from .formulations import Multipliers as Multipliers, NullSpace as NullSpace, Reparametrised as Reparametrised
+from .geometry import Frame as Frame, rotation as rotation
 from .joints import (
-    AbstractJoint as AbstractJoint,
     Cylindrical as Cylindrical,
     Distance as Distance,
     Fixed as Fixed,
@@ -34,8 +42,6 @@ from .joints import (
     UserJoint as UserJoint,
 )
 from .loads import (
-    AbstractJointLoad as AbstractJointLoad,
-    AbstractLoad as AbstractLoad,
     Force as Force,
     Gravity as Gravity,
     JointForce as JointForce,
@@ -46,27 +52,8 @@ from .loads import (
     UserForce as UserForce,
 )
 from .numerics import lapack as lapack, linear as linear
-from .numerics.linear import Auto as Auto, Dense as Dense, Small as Small, Sparse as Sparse
-from .numerics.newton import Newton as Newton, Solution as Solution
-from .reduction.ritz_forms import Reduced as Reduced, ritz as ritz
-from .schemes import (
-    AbstractScheme as AbstractScheme,
-    AbstractVariational as AbstractVariational,
-    ConservativeDirector as ConservativeDirector,
-    DirectorEnergyMomentum as DirectorEnergyMomentum,
-    EnergyMomentum as EnergyMomentum,
-    Galerkin as Galerkin,
-    GeneralizedAlpha as GeneralizedAlpha,
-    Midpoint as Midpoint,
-    Newmark as Newmark,
-    Own as Own,
-    Trapezoidal as Trapezoidal,
-)
-from .simulation.start import find_rank as find_rank, project as project, start as start
-from .simulation.step_pattern import sparsity as sparsity
-from .simulation.time_loop import simulate as simulate, step as step
-from .simulation.trajectory import State as State, Trajectory as Trajectory
-from .statics.arc_length import EquilibriumPath as EquilibriumPath, equilibrium_path as equilibrium_path
-from .statics.rest import Equilibrium as Equilibrium, equilibrium as equilibrium
-from .statics.vibration import Modes as Modes, modes as modes
+from .numerics.newton import Newton as Newton
+from .schemes import EnergyMomentum as EnergyMomentum, Galerkin as Galerkin, Midpoint as Midpoint, Trapezoidal as Trapezoidal
+from .simulation import Save as Save, Trajectory as Trajectory, simulate as simulate
+from .statics import equilibrium as equilibrium, modes as modes
 from .system import System as System

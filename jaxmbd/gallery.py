@@ -8,12 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .assembly.mechanism import Mechanism
-from .assembly.model import chart
-from .assembly.parts import GROUND, Joint
+from .assembly.connections import Joint
+from .assembly.functions import chart
+from .assembly.mechanism import GROUND, Mechanism
 from .beams.beam import Beam
 from .beams.section import Section
-from .bodies import PlanarBody, RigidBody
+from .bodies import Hull, PlanarBody, RigidBody
 from .joints import Fixed, Prismatic, Revolute, Spherical
 from .loads import Force, Gravity, Potential
 from .numerics.arrays import number
@@ -260,4 +260,5 @@ def _principal_tetrahedron(vertices: np.ndarray, density: float) -> tuple[RigidB
     solid = RigidBody.tetrahedron(vertices, density)
     moments, axes = np.linalg.eigh(np.asarray(solid.inertia))
     axes[:, 2] *= np.sign(np.linalg.det(axes))
-    return RigidBody(float(solid.mass), moments), (np.asarray(solid.com), axes)
+    centre = np.asarray(solid.com)
+    return RigidBody(float(solid.mass), moments, shape=Hull((vertices - centre) @ axes)), (centre, axes)

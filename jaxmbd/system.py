@@ -1,8 +1,8 @@
 """The model: a Lagrangian, constraints and forces as pure functions, with their parameters as a pytree."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,10 +12,33 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
+from .numerics.arrays import library
+from .numerics.naming import Named, Parameters, collect, is_parameter, of_tree
 
 Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
 VectorLike = ArrayLike | Sequence
+
+
+class Structure(NamedTuple):
+    """What is known of a system beyond its functions, for solvers and messages. Constraints and coordinates are given by number.
+
+    - `parts`: for every coordinate the number of the part that it belongs to.
+    - `pivots`: coordinates without inertia, each with a constraint that determines it.
+    - `internal`: constraints within one part, each with a coordinate of that part; `held` says that parts have not enough inertia
+      without them.
+    - `owners`: for every constraint the name of what it belongs to.
+    - `quadratic`: whether the kinetic energy is a quadratic form of the velocities.
+    - `leaps(q, move)`: whether a step went so far that its equations cannot tell it from a wrong one.
+    """
+
+    parts: tuple[int, ...] = ()
+    pivots: tuple[tuple[int, int], ...] = ()
+    internal: tuple[tuple[int, int], ...] = ()
+    held: bool = False
+    owners: tuple[str, ...] = ()
+    quadratic: bool = False
+    leaps: Callable | None = None
 
 
 class System(eqx.Module):
@@ -43,6 +66,7 @@ class System(eqx.Module):
         chart: Callable | None = None,
         null_space: Callable | None = None,
         closures: int | None = None,
+        structure: Structure | Callable | None = None,
         params: PyTree = None,
     ) -> "System":
         r"""A system from pure functions; time comes first, parameters last.
@@ -61,6 +85,7 @@ class System(eqx.Module):
         - `closures`: says that the chart fulfils all constraints but the last `closures` ones, that those it fulfils are independent and do
           not move, and that its $u$ has one more component for each that it leaves open. `NullSpace` and `Reparametrised` then
           decompose only the small matrix $G^c P^o$ (96).
+        - `structure`: a `Structure`, or a function of `params` that returns one; nothing depends on it but speed and messages.
         - `params`: any pytree; its floating leaves become arrays.
         """
         if kinetic is not None or potential is not None:
@@ -81,6 +106,7 @@ class System(eqx.Module):
             "forces": (forces, (4, 5)),
             "chart": (chart, (2, 3, 5)),
             "null_space": (null_space, (1, 2, 3)),
+            "structure": (_Constant(structure) if isinstance(structure, Structure) else structure, (1,)),
         }
         for name, (function, counts) in functions.items():
             if function is not None:
@@ -101,15 +127,19 @@ class System(eqx.Module):
         """Whether the forces take a control."""
         return self.has("forces") and _arity(self.functions["forces"]) == 5
 
-    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Array | float:
-        """$L(t, q, v)$; `dt` is used only where the system is given by its discrete Lagrangian alone."""
+    @property
+    def structure(self) -> Structure:
+        """What is known beyond the functions."""
+        return self.functions["structure"](self.params) if self.has("structure") else Structure()
+
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector) -> Array | float:
+        """$L(t, q, v)$. A system given by its discrete Lagrangian alone has one for a given time step (`with_step`)."""
         if self.has("lagrangian"):
             return _cast(self.functions["lagrangian"](t, q, v, self.params), q)
-        if self.has("kinetic"):
-            potential = self.functions["potential"](t, q, self.params) if self.has("potential") else 0.0
-            return _cast(self.functions["kinetic"](t, q, v, self.params) - potential, q)
-        half = 0.5 * dt * v
-        return self.discrete_lagrangian(t - 0.5 * dt, dt, q - half, q + half) / dt
+        if not self.has("kinetic"):
+            raise ModelError("this system has only a discrete Lagrangian: system.with_step(dt) gives it the Lagrangian of that step")
+        potential = self.functions["potential"](t, q, self.params) if self.has("potential") else 0.0
+        return _cast(self.functions["kinetic"](t, q, v, self.params) - potential, q)
 
     def discrete_lagrangian(self, t: Scalar, dt: Scalar, q0: Vector, q1: Vector) -> Array | float:
         """The user's own $L_d(q_0, q_1)$ over the step from `t` to `t + dt`."""
@@ -138,9 +168,36 @@ class System(eqx.Module):
         return _call(self.functions["null_space"], q, self.params, t)
 
     def constraint_name(self, row: int) -> str:
-        """A constraint in words: its number, and the part of the mechanism that it belongs to, if parameters know it (`owners`)."""
-        owners = getattr(self.params, "owners", None)
-        return f"number {row}" if owners is None else f"number {row} (of {owners()[row]!r})"
+        """A constraint in words: its number, and what it belongs to, if that is known."""
+        owners = self.structure.owners
+        return f"number {row} (of {owners[row]!r})" if owners else f"number {row}"
+
+    def with_step(self, dt: Scalar) -> "System":
+        """The system with a Lagrangian: its own, or that which its discrete Lagrangian defines for steps of length `dt`."""
+        if self.has("lagrangian") or self.has("kinetic"):
+            return self
+        defined = {"lagrangian": _OfSteps(self.functions["discrete_lagrangian"], dt)}
+        return System(self.functions | defined, self.params, self.rank, self.closures)
+
+    @property
+    def parameters(self) -> Parameters:
+        """All parameters by name, with value and shape; prints as a table.
+
+        Those of an assembled system are called by the part that has them, as in `"link.mass"`. Those of functions are called by their
+        path in `params`, as in `"rod.length"` or `"masses[2]"`, and the leaves of callable modules by the function that they are in, as in
+        `"potential.stiffness"`. Parameters of any class may name themselves by a method `named_parameters()`.
+        """
+        own = getattr(self.params, "named_parameters", None)
+        of_params = _of_params(self.params) if own is None else own()
+        return Parameters(self, collect([(lambda s: s.params, of_params), (lambda s: s.functions, of_tree(self.functions))]))
+
+    def replace(self, values: Mapping[str, VectorLike]) -> "System":
+        """The system with other values of some parameters, given by name as `parameters` lists them.
+
+        Differentiable, batched by `vmap`, and of the same structure, so that nothing is compiled anew. Values have the shape that is
+        listed; those inside a transformation are not checked further.
+        """
+        return self.parameters.replace(values)
 
     def with_params(self, params: PyTree) -> "System":
         """The same functions with other parameters."""
@@ -160,7 +217,28 @@ class System(eqx.Module):
 
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_parameter(leaf) else leaf, self)
+        cast = lambda leaf: leaf if isinstance(leaf, Array) and leaf.dtype == dtype else library(leaf).asarray(leaf, dtype)
+        return jax.tree.map(lambda leaf: cast(leaf) if is_parameter(leaf) else leaf, self)
+
+
+class _OfSteps(eqx.Module):
+    r"""$L(t, q, v) = L_d(t - h/2, h, q - hv/2, q + hv/2)/h$."""
+
+    discrete: Callable
+    dt: Scalar
+
+    def __call__(self, t: Scalar, q: Vector, v: Vector, params: PyTree) -> Array | float:
+        half = 0.5 * self.dt * v
+        return self.discrete(t - 0.5 * self.dt, self.dt, q - half, q + half, params) / self.dt
+
+
+class _Constant(eqx.Module):
+    """A structure that does not depend on parameters."""
+
+    structure: Structure = eqx.field(static=True)
+
+    def __call__(self, params: PyTree) -> Structure:
+        return self.structure
 
 
 def _cast(value: Any, q: Vector) -> Array:
@@ -173,9 +251,10 @@ def _as_pytree(function: Callable) -> Any:
     return function if isinstance(function, eqx.Module | Partial) else Partial(function)
 
 
-def is_parameter(leaf: Any) -> bool:
-    """Whether a leaf is a floating number or array."""
-    return isinstance(leaf, float | np.ndarray | jax.Array) and jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+def _of_params(params: PyTree) -> Named:
+    """Leaves by their paths; those that have none, or only a number, are called `params`."""
+    whole = lambda path: not path or path.startswith("[")
+    return {f"params{path}" if whole(path) else path: parameter for path, parameter in of_tree(params).items()}
 
 
 def _as_parameter(leaf: Any) -> Any:

@@ -39,8 +39,8 @@ def test_programs_do_not_grow_with_the_number_of_bodies(formulation, shorter, lo
     assert operations(shorter, formulation) == operations(longer, formulation) > 1000
 
 
-def test_sparse_programs_grow_less_than_the_rounds_of_elimination():
-    """Four times as many bodies take two rounds more; most of them share a loop."""
+def test_sparse_programs_grow_less_than_the_levels_of_elimination():
+    """Four times as many bodies take two levels more; most of them share a loop."""
     few, many = operations(16, mbd.Multipliers()), operations(64, mbd.Multipliers())
     assert few < many < 1.3 * few
 
@@ -53,7 +53,7 @@ def test_loads_and_gears_do_not_make_programs_grow():
         loads = [mbd.JointSpring(f"hinge {i}", 1.0, damping=0.1) for i in range(wheels)]
         system, q0 = mbd.assemble(mbd.Mechanism(bodies, {**hinges, **gears}, loads))
         t = jnp.array(0.0)
-        functions = (system.constraints, lambda t, q: system.lagrangian(t, q, q, t), lambda t, q: system.forces(t, q, q))
+        functions = (system.constraints, lambda t, q: system.lagrangian(t, q, q), lambda t, q: system.forces(t, q, q))
         return [len(jax.make_jaxpr(function)(t, q0).jaxpr.eqns[0].params["jaxpr"].eqns) for function in functions]
 
     assert operations(3) == operations(6)
@@ -79,6 +79,29 @@ def test_a_batch_of_mechanisms_gives_the_same_as_a_loop():
     factors = jnp.array([0.5, 1.0, 2.0])
     single = jax.jit(end)
     np.testing.assert_allclose(jax.jit(jax.vmap(end))(factors), jnp.stack([single(factor) for factor in factors]), rtol=0, atol=1e-12)
+
+
+def test_tables_of_constraints_follow_their_order():
+    """A constraint depends on the coordinates of the part that owns it; loops that are closed, gauges on both and a gear among them."""
+    mechanism, placement = gallery.four_bar()
+    springs = [mbd.JointSpring(name, 1.0) for name in mechanism.joints]
+    joints = {**mechanism.joints, "gear": mbd.Gear("hinge 1", "hinge 2", 2.0)}
+    bodies = {name: body for name, body in mechanism.bodies.items() if name != "ground"}
+    system, q0 = mbd.assemble(mbd.Mechanism({**bodies, "point": mbd.Particle(1.0)}, joints, springs), placement)
+    model, zero = system.params, jnp.zeros(())
+    G = np.asarray(jax.jacfwd(lambda q: system.constraints(zero, q))(q0))
+    parts = np.array([*model.bodies, *(gauge.name for gauge in model.gauges)])[list(model.parts_of_coordinates())]
+    felt = lambda row: set(parts[np.flatnonzero(G[row])])
+    assert len(model.owners()) == G.shape[0] and len({gauge.group < len(model.tree) for gauge in model.gauges}) == 2
+    assert all(felt(row) == {owner} == {parts[place]} for place, row in model.internal_rows() for owner in [model.owners()[row]])
+    assert [G[row, place] for place, row in model.gauge_rows()] == [1.0] * len(model.gauges)
+    assert [model.owners()[row] for _, row in model.gauge_rows()] == [gauge.name for gauge in model.gauges]
+    for group, rows in model.joint_rows():
+        ends = {name: {model.bodies[a], model.bodies[b]} - {"ground"} for name, a, b in zip(group.names, group.a, group.b, strict=True)}
+        assert all(felt(row) == ends[model.owners()[row]] for row in rows)
+    assert felt(G.shape[0] - 1) == {"hinge 1", "hinge 2"} and model.owners()[-1] == "gear"
+    P = np.asarray(jax.jacfwd(lambda u: system.chart(u, q0, zero, zero))(jnp.zeros(model.increments)))
+    assert np.abs(G[: G.shape[0] - model.closures] @ P).max() < 1e-14 < 0.1 < np.abs(G[-model.closures :] @ P).max(axis=1).max()
 
 
 def test_assembly_inside_jit_with_a_rank_from_outside():

@@ -126,7 +126,7 @@ def test_mistakes_are_named(mistake, words):
 def test_schemes_of_rigid_bodies_refuse_beams():
     system, q = free(mbd.Beam.line(**LINE))
     with pytest.raises(mbd.ModelError, match="not beams"):
-        mbd.simulate(system, q, dt=0.01, steps=1, scheme=mbd.ConservativeDirector())
+        mbd.simulate(system, q, dt=0.01, steps=1, scheme=mbd.schemes.ConservativeDirector())
 
 
 PULSE = [mbd.Force("beam[-1]", lambda t: jnp.array([40.0, 10.0, -20.0]) * jnp.maximum(0, 1 - jnp.abs(t / 0.05 - 1)))]
@@ -141,7 +141,7 @@ def flying():
         "energy-momentum": {"scheme": mbd.EnergyMomentum()},
         "midpoint": {},
         "null space": {"formulation": mbd.NullSpace()},
-        "joint multipliers": {"formulation": mbd.JointMultipliers()},
+        "joint multipliers": {"formulation": mbd.formulations.JointMultipliers()},
         "reparametrised": {"formulation": mbd.Reparametrised()},
     }
     return system, {name: mbd.simulate(system, q, dt=0.005, steps=80, **given) for name, given in runs.items()}
@@ -171,7 +171,7 @@ def test_formulations_move_a_beam_alike(flying):
 def test_sparse_and_dense_tangents_move_a_beam_alike(flying):
     system, motions = flying
     dense, q0 = motions["midpoint"], motions["midpoint"].q[0]
-    sparse = mbd.simulate(system, q0, dt=0.005, steps=80, newton=mbd.Newton(linear=mbd.Sparse()))
+    sparse = mbd.simulate(system, q0, dt=0.005, steps=80, newton=mbd.Newton(linear=mbd.linear.Sparse()))
     np.testing.assert_allclose(sparse.q, dense.q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(sparse.multipliers, dense.multipliers, rtol=0, atol=1e-7 * float(jnp.abs(dense.multipliers).max()))
 

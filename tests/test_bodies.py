@@ -25,7 +25,7 @@ def assembled(body, pose=(POSITION, TURN)):
 def kinetic_energy(body, pose=(POSITION, TURN), rates=(*VELOCITY, *SPIN)):
     """Of a free body whose origin has a velocity and that has an angular velocity, both in space."""
     system, q = assembled(body, pose)
-    return system.lagrangian(0.0, q, mbd.joint_velocities(system, q, {"thing": rates}), 1.0)
+    return system.lagrangian(0.0, q, mbd.joint_velocities(system, q, {"thing": rates}))
 
 
 def exact_moments(vertices, density):

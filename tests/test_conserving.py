@@ -50,7 +50,7 @@ def double_pendulum():
     return q0, v0, mbd.simulate(DOUBLE, q0, v0, dt=0.4 / 100, steps=100, scheme=mbd.Galerkin(6), save=50)
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.GeneralizedAlpha(0.6)])
+@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.GeneralizedAlpha(0.6)])
 def test_order_two(scheme, double_pendulum):
     q0, v0, reference = double_pendulum
     run = lambda dt: mbd.simulate(DOUBLE, q0, v0, dt=dt, steps=round(0.4 / dt), scheme=scheme, save="end")
@@ -105,7 +105,7 @@ def test_generalized_alpha_damps_high_frequencies():
     )
     ends = {}
     for rho in (0.0, 1.0):
-        trajectory = mbd.simulate(system, [1.0, 1e-3], dt=0.05, steps=100, scheme=mbd.GeneralizedAlpha(rho))
+        trajectory = mbd.simulate(system, [1.0, 1e-3], dt=0.05, steps=100, scheme=mbd.schemes.GeneralizedAlpha(rho))
         ends[rho] = np.max(np.abs(trajectory.q[50:]), axis=0)
     assert ends[0.0][1] < 1e-12 and ends[1.0][1] > 5e-4
     assert abs(ends[0.0][0] - 1) < 0.05
@@ -136,10 +136,13 @@ def test_energy_momentum_is_stable_where_the_symplectic_scheme_is_not():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: mbd.GeneralizedAlpha(1.2), "between 0 and 1"),
-        (lambda: mbd.Newmark(beta=0.0), "beta must be positive"),
-        (lambda: mbd.simulate(pendulum(), [1.0, 0.0], dt=0.1, steps=1, scheme=mbd.ConservativeDirector()), "system from assemble"),
-        (lambda: mbd.simulate(pendulum(), [1.0, 0.0], dt=0.1, steps=1, formulation=mbd.JointMultipliers()), "system from assemble"),
+        (lambda: mbd.schemes.GeneralizedAlpha(1.2), "between 0 and 1"),
+        (lambda: mbd.schemes.Newmark(beta=0.0), "beta must be positive"),
+        (lambda: mbd.simulate(pendulum(), [1.0, 0.0], dt=0.1, steps=1, scheme=mbd.schemes.ConservativeDirector()), "system from assemble"),
+        (
+            lambda: mbd.simulate(pendulum(), [1.0, 0.0], dt=0.1, steps=1, formulation=mbd.formulations.JointMultipliers()),
+            "system from assemble",
+        ),
         (lambda: mbd.simulate(pendulum(), [1.0, 0.0], q1=[1.0, 0.0], dt=0.1, steps=1, scheme=mbd.EnergyMomentum()), "give v0"),
     ],
 )

@@ -32,7 +32,7 @@ def machine():
 
 FORMULATIONS = {
     "multipliers": mbd.Multipliers(),
-    "joint multipliers": mbd.JointMultipliers(),
+    "joint multipliers": mbd.formulations.JointMultipliers(),
     "null space": mbd.NullSpace(),
     "chart": mbd.Reparametrised(),
 }
@@ -43,7 +43,7 @@ def motions():
     system, q0, v0 = machine()
     run = lambda scheme, formulation: mbd.simulate(system, q0, v0, dt=0.02, steps=100, scheme=scheme, formulation=formulation)
     found = {name: run(mbd.EnergyMomentum(), formulation) for name, formulation in FORMULATIONS.items()}
-    return system, found | {"conservative": run(mbd.ConservativeDirector(), mbd.JointMultipliers())}
+    return system, found | {"conservative": run(mbd.schemes.ConservativeDirector(), mbd.formulations.JointMultipliers())}
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -95,10 +95,10 @@ def floating_chain():
     return system, q0, mbd.joint_velocities(system, q0, rates)
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.ConservativeDirector()])
+@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.ConservativeDirector()])
 def test_energy_and_all_momenta_with_nonlinear_springs(scheme):
     system, q0, v0 = floating_chain()
-    trajectory = mbd.simulate(system, q0, v0, dt=0.03, steps=300, scheme=scheme, formulation=mbd.JointMultipliers())
+    trajectory = mbd.simulate(system, q0, v0, dt=0.03, steps=300, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
     E = post.energy(system, trajectory)
     assert np.ptp(E) < 2e-13 * E[0]
     assert np.max(np.ptp(post.linear_momentum(system, trajectory), axis=0)) < 2e-13
@@ -117,9 +117,9 @@ def at_rest(mechanism, placement):
 
 
 LONG = {
-    "chain on hinges": (lambda: at_rest(*gallery.hanging_chain()), mbd.ConservativeDirector(), 0.01, ()),
-    "chain on balls": (lambda: at_rest(*gallery.hanging_chain(True)), mbd.ConservativeDirector(), 0.02, (2,)),
-    "top": (lambda: spun(*gallery.spinning_top(), "tip", (0.0, -14.8, 47.8)), mbd.DirectorEnergyMomentum(), 0.01, (2,)),
+    "chain on hinges": (lambda: at_rest(*gallery.hanging_chain()), mbd.schemes.ConservativeDirector(), 0.01, ()),
+    "chain on balls": (lambda: at_rest(*gallery.hanging_chain(True)), mbd.schemes.ConservativeDirector(), 0.02, (2,)),
+    "top": (lambda: spun(*gallery.spinning_top(), "tip", (0.0, -14.8, 47.8)), mbd.schemes.DirectorEnergyMomentum(), 0.01, (2,)),
     "linkage": (lambda: spun(*gallery.six_body_linkage(), "hinge 1", 30.0), mbd.EnergyMomentum(), 0.01, ()),
     "nonlinear springs": (lambda: floating_chain(), mbd.EnergyMomentum(), 0.02, (0, 1, 2)),
 }
@@ -130,7 +130,7 @@ LONG = {
 def test_energy_over_a_hundred_thousand_steps(name):
     make, scheme, dt, symmetries = LONG[name]
     system, q0, v0 = make()
-    formulation = mbd.NullSpace() if name == "linkage" else mbd.JointMultipliers()
+    formulation = mbd.NullSpace() if name == "linkage" else mbd.formulations.JointMultipliers()
     trajectory = mbd.simulate(system, q0, v0, dt=dt, steps=100_000, scheme=scheme, formulation=formulation, save=1000)
     E, momentum = post.energy(system, trajectory), post.angular_momentum(system, trajectory)
     assert np.ptp(E) < 1e-12 * abs(E[0])
@@ -143,8 +143,8 @@ def test_planar_bodies_and_closed_loops_with_conservative_directors():
     system, q0 = mbd.assemble(*gallery.slider_crank())
     v0 = mbd.joint_velocities(system, q0, {"bearing": 2.0})
     found = {}
-    for scheme in (mbd.ConservativeDirector(), mbd.Midpoint()):
-        found[scheme] = mbd.simulate(system, q0, v0, dt=0.002, steps=200, scheme=scheme, formulation=mbd.JointMultipliers())
+    for scheme in (mbd.schemes.ConservativeDirector(), mbd.Midpoint()):
+        found[scheme] = mbd.simulate(system, q0, v0, dt=0.002, steps=200, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
     exact, variational = found.values()
     assert np.ptp(post.energy(system, exact)) < 1e-13 * abs(post.energy(system, exact)[0])
     np.testing.assert_allclose(exact.q, variational.q, rtol=0, atol=4e-5)
@@ -153,7 +153,7 @@ def test_planar_bodies_and_closed_loops_with_conservative_directors():
 def test_velocity_at_a_start_from_rest_is_zero():
     """Momentum zero from a guess that is not: the chart of a tree finds the velocity."""
     system, q0 = mbd.assemble(*gallery.hanging_chain(spherical=True))
-    trajectory = mbd.simulate(system, q0, dt=0.01, steps=2, formulation=mbd.JointMultipliers())
+    trajectory = mbd.simulate(system, q0, dt=0.01, steps=2, formulation=mbd.formulations.JointMultipliers())
     assert np.max(np.abs(np.asarray(trajectory.v[0]))) < 1e-14 and np.all(np.isfinite(post.energy(system, trajectory)))
 
 
@@ -161,10 +161,12 @@ def test_redundant_loops_with_joint_multipliers():
     """A four-bar of spatial bodies: three constraints too many, all of joints; their multipliers are the smallest that act alike."""
     system, q0 = mbd.assemble(*gallery.four_bar())
     v0 = mbd.joint_velocities(system, q0, {"hinge 1": 3.0})
-    trajectory = mbd.simulate(system, q0, v0, dt=0.01, steps=50, scheme=mbd.EnergyMomentum(), formulation=mbd.JointMultipliers())
+    trajectory = mbd.simulate(
+        system, q0, v0, dt=0.01, steps=50, scheme=mbd.EnergyMomentum(), formulation=mbd.formulations.JointMultipliers()
+    )
     assert np.ptp(post.energy(system, trajectory)) < 1e-11 and trajectory.redundant == 3
     assert jnp.max(jnp.abs(post.constraint_residuals(system, trajectory))) < 1e-13
-    G = mbd.calculus.constraint_jacobian(system, 0.0, 0.5 * (trajectory.q[0] + trajectory.q[1]))
+    G = mbd.constraints.calculus.constraint_jacobian(system, 0.0, 0.5 * (trajectory.q[0] + trajectory.q[1]))
     first = trajectory.multipliers[0]
     np.testing.assert_allclose(jnp.linalg.pinv(G.T, rtol=1e-9) @ (G.T @ first), first, atol=1e-8 * jnp.max(jnp.abs(first)))
 
@@ -174,11 +176,11 @@ def test_newmark_is_of_order_two_for_a_body():
     v0 = mbd.joint_velocities(system, q0, {"tip": (2.0, 1.0, 3.0)})
 
     def after_half_a_second(dt, steps, scheme):
-        run = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers())
+        run = mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
         return np.concatenate([run.q[round(0.5 / dt)], run.v[round(0.5 / dt)]])
 
-    reference = after_half_a_second(0.5 / 800, 800, mbd.DirectorEnergyMomentum())
-    coarse, fine = (np.max(np.abs(after_half_a_second(dt, 40, mbd.Newmark()) - reference)) for dt in (0.025, 0.0125))
+    reference = after_half_a_second(0.5 / 800, 800, mbd.schemes.DirectorEnergyMomentum())
+    coarse, fine = (np.max(np.abs(after_half_a_second(dt, 40, mbd.schemes.Newmark()) - reference)) for dt in (0.025, 0.0125))
     assert 3.5 < coarse / fine < 4.5
 
 
@@ -188,10 +190,12 @@ def test_a_body_that_turns_over_in_one_step_is_reported():
     angle = np.radians(172.0)
     turns = 2 * np.tan(angle / 2)  # h w with 2 arctan(h w / 2) = 172 degrees
     known = mbd.find_rank(system, q0)
-    advance = jax.jit(lambda state: mbd.step(known, state, jnp.array(1.0), mbd.EnergyMomentum(), mbd.JointMultipliers())[0])
+    advance = jax.jit(
+        lambda state: mbd.simulation.step(known, state, jnp.array(1.0), mbd.EnergyMomentum(), mbd.formulations.JointMultipliers())[0]
+    )
     for rate, outcome in {turns: mbd.Result.TURNED_OVER, 1.0: mbd.Result.SUCCESS}.items():
         v0 = mbd.joint_velocities(system, q0, {"body": (0.0, 0.0, 0.0, 0.0, 0.0, rate)})
         moves = jnp.zeros_like(q0).at[3:].set((rotation.exp(jnp.array([0.0, 0.0, 2 * np.arctan(rate / 2)])) - jnp.eye(3)).T.ravel())
-        state = mbd.start(system, q0, v0, jnp.array(1.0), jnp.array(0.0), mbd.EnergyMomentum())
+        state = mbd.simulation.initial_state(system, q0, v0, jnp.array(1.0), jnp.array(0.0), mbd.EnergyMomentum())
         state = eqx.tree_at(lambda s: s.displacement, state, moves[None])
         assert advance(state).status.result == outcome

@@ -7,8 +7,8 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import post, rotation
-from jaxmbd.assembly import model as assembly
-from jaxmbd.beams.finite_volume import FiniteVolumeGroup
+from jaxmbd.assembly import functions as assembly
+from jaxmbd.beams.finite_volume import ConservativeFiniteVolumes, FiniteVolumes
 from jaxmbd.gallery import ALUMINIUM_SECTION
 
 from .test_beams import LINE, PULSE, SECTION, free, helix, moved
@@ -20,7 +20,8 @@ BENT = np.stack([np.concatenate([np.asarray(x)[None], np.asarray(R).T]) for x, R
 
 
 def element(reference, conservative=False):
-    return FiniteVolumeGroup(reference[None], STIFFNESS[None], ((0,), (1,)), ("beam",), (1,), conservative)
+    kind = ConservativeFiniteVolumes if conservative else FiniteVolumes
+    return kind(reference[None], STIFFNESS[None], None, ((0,), (1,)), ("beam",), (1,))
 
 
 def displaced(reference, seed, size=0.6):
@@ -146,7 +147,11 @@ def test_kinds_of_beams_side_by_side():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"kind": "volume"}, "'volume' of order 1"), ({"kind": KIND, "order": 2}, "of order 2"), ({"corrected": True}, "gain nothing")],
+    [
+        ({"kind": "volume"}, "derived from AbstractElements, not 'volume'"),
+        ({"kind": KIND, "order": 2}, "of order 2"),
+        ({"corrected": True}, "gain nothing"),
+    ],
     ids=range(3),
 )
 def test_mistakes_are_named(given, words):
@@ -167,7 +172,7 @@ def test_single_precision():
 @pytest.fixture(scope="module")
 def flying():
     """A curved beam that was hit at both ends flies and vibrates."""
-    runs = {"finite volume": (KIND, mbd.ConservativeDirector()), "conservative": (CONSERVATIVE, mbd.EnergyMomentum())}
+    runs = {"finite volume": (KIND, mbd.schemes.ConservativeDirector()), "conservative": (CONSERVATIVE, mbd.EnergyMomentum())}
     found = {}
     for name, (kind, scheme) in runs.items():
         system, q = free(mbd.Beam.curve(helix, SECTION, 8, masses={4: 1.0}, kind=kind), PULSE)

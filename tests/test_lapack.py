@@ -128,7 +128,7 @@ def test_other_backends_keep_batches():
     assert "tensor<40x30x30xf64>" in program and "while" not in program
 
 
-CASES = [(mbd.Multipliers(), mbd.Dense()), (mbd.NullSpace(), mbd.Sparse()), (mbd.Reparametrised(), mbd.Dense())]
+CASES = [(mbd.Multipliers(), mbd.linear.Dense()), (mbd.NullSpace(), mbd.linear.Sparse()), (mbd.Reparametrised(), mbd.linear.Dense())]
 
 
 @pytest.mark.parametrize(("formulation", "linear"), CASES, ids=lambda one: type(one).__name__)

@@ -8,7 +8,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import gallery, post
-from jaxmbd.simulation.start import with_rank_if_cheap
+from jaxmbd.constraints.rank import with_rank_if_cheap
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 SIDEWAYS = (5.0, 5.0, -3.0)
@@ -39,7 +39,7 @@ CASES = {
 def test_sparse_and_dense_give_the_same_motion(name):
     system, q0 = CASES[name]()
     run = lambda linear: mbd.simulate(system, q0, dt=0.02, steps=30, newton=mbd.Newton(linear=linear))
-    sparse, dense = run(mbd.Auto()), run(mbd.Dense())
+    sparse, dense = run(mbd.linear.Auto()), run(mbd.linear.Dense())
     np.testing.assert_allclose(sparse.q, dense.q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(sparse.v, dense.v, rtol=0, atol=1e-10)
     assert jnp.max(jnp.abs(post.constraint_residuals(system, sparse))) < 1e-13
@@ -49,11 +49,11 @@ def test_sparse_and_dense_give_the_same_motion(name):
 def test_a_large_ladder_runs_without_its_rank_and_shares_loads():
     """Redundant constraints made soft hold as well as those that a null space combines away, with sparse and dense factors."""
     system, q0 = mbd.assemble(*gallery.ladder(5, gravity=SIDEWAYS))
-    assert "not looked for" in mbd.describe(system, q0)
-    run = lambda formulation, linear=mbd.Auto(): mbd.simulate(
+    assert "not looked for" in mbd.assembly.describe(system, q0)
+    run = lambda formulation, linear=mbd.linear.Auto(): mbd.simulate(
         system, q0, dt=0.02, steps=10, formulation=formulation, newton=mbd.Newton(linear=linear)
     )
-    soft, joints, projected = run(mbd.Multipliers()), run(mbd.JointMultipliers(), mbd.Dense()), run(mbd.NullSpace())
+    soft, joints, projected = run(mbd.Multipliers()), run(mbd.formulations.JointMultipliers(), mbd.linear.Dense()), run(mbd.NullSpace())
     assert projected.rank == system.constraints(0.0, q0).size - 15
     for other in (joints, projected):
         np.testing.assert_allclose(soft.q, other.q, rtol=0, atol=1e-12)
@@ -64,11 +64,11 @@ def test_a_large_ladder_runs_without_its_rank_and_shares_loads():
     assert jnp.max(jnp.abs(post.constraint_residuals(system, soft))) < 1e-13
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.ConservativeDirector()], ids=lambda scheme: type(scheme).__name__)
+@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.ConservativeDirector()], ids=lambda scheme: type(scheme).__name__)
 def test_conserving_schemes_are_sparse_too(scheme):
     system, q0 = mbd.assemble(*gallery.chain(10, (None,), gravity=(6.0, 0.0, -6.0)))
-    structure = mbd.sparsity(system, q0, scheme=scheme)
-    longer = mbd.sparsity(*mbd.assemble(*gallery.chain(20, (None,))), scheme=scheme)
+    structure = mbd.simulation.sparsity(system, q0, scheme=scheme)
+    longer = mbd.simulation.sparsity(*mbd.assemble(*gallery.chain(20, (None,))), scheme=scheme)
     assert longer.pattern.nnz < 2.1 * structure.pattern.nnz
     motion = mbd.simulate(system, q0, dt=0.02, steps=30, scheme=scheme)
     energy = post.energy(system, motion)
@@ -90,7 +90,7 @@ def test_invariants_of_a_thousand_bodies():
 def test_a_string_of_two_thousand_particles_needs_nothing_from_its_user():
     system, q0 = string(2000)
     q0 = q0.ravel()
-    structure = mbd.sparsity(system, q0)
+    structure = mbd.simulation.sparsity(system, q0)
     assert structure.colours <= 9
     assert "8000 unknowns" in str(structure)
     motion = mbd.simulate(system, q0, dt=0.01, steps=20, save="end")
@@ -160,7 +160,7 @@ def test_a_chain_in_single_precision():
 
 def test_the_picture_of_a_structure():
     pytest.importorskip("matplotlib").use("Agg")
-    structure = mbd.sparsity(*CASES["string"]())
+    structure = mbd.simulation.sparsity(*CASES["string"]())
     for ordered in (False, True):
         (marks,) = structure.spy(ordered=ordered).lines
         assert len(marks.get_xdata()) == structure.pattern.nnz

@@ -1,6 +1,10 @@
 """Data flow one way: a module imports only from modules to its left."""
 
 import ast
+import importlib
+import pkgutil
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -72,3 +76,17 @@ def test_import_changes_no_global_setting(tmp_path):
 
     code = "import jax; before = dict(jax.config.values); import jaxmbd; assert dict(jax.config.values) == before"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT.parent)
+
+
+PACKAGES = [jaxmbd, *(importlib.import_module(f"jaxmbd.{room}") for room in ROOMS if (ROOT / room).is_dir())]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_no_function_hides_its_module(package):
+    for module in pkgutil.iter_modules(package.__path__):
+        assert isinstance(getattr(package, module.name, sys), types.ModuleType), f"{package.__name__}.{module.name} is hidden by a name"
+
+
+def test_few_names_at_the_top():
+    names = [name for name, value in vars(jaxmbd).items() if not name.startswith("_") and not isinstance(value, types.ModuleType)]
+    assert len(names) <= 50, "rare names belong to their family"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.numerics.implicit import root_derivative
 from jaxmbd.numerics.linear import refined_solve
 
 
@@ -40,7 +41,7 @@ def test_reuse_takes_more_iterations_with_fewer_tangents():
         def fn(x, a):
             return cubic(x, a)
 
-        class Counting(mbd.Dense):
+        class Counting(mbd.linear.Dense):
             def tangent(self, fn, x, *given):
                 jax.debug.callback(lambda: calls.append(1))  # noqa: B023
                 return super().tangent(fn, x, *given)
@@ -84,6 +85,16 @@ def test_a_failed_solve_has_finite_derivatives():
     assert np.isfinite(jax.grad(root)(jnp.array(1.0)))
 
 
+def test_the_derivative_of_a_root_is_zero_where_there_is_none_and_missing_where_nothing_varies():
+    """Both roots of this library, of Newton's method and of a step, get theirs from here."""
+    root, a = jnp.array([2.0, 1.0]), jnp.array(8.0)
+    slopes = jax.jacobian(cubic)(root, a)
+    derivative = lambda d_a, solved: root_derivative(cubic, root, a, d_a, lambda b: jnp.linalg.solve(slopes, b), jnp.array(solved))
+    np.testing.assert_allclose(derivative(jnp.array(3.0), True), [3 / 12, -3 / 24], rtol=1e-15)
+    np.testing.assert_array_equal(derivative(jnp.array(3.0), False), [0.0, 0.0])
+    assert derivative(None, True) is None
+
+
 def test_float32_tolerances_follow_the_dtype():
     solution = mbd.Newton()(lambda x, a: x**3 - a, jnp.array([1.5], jnp.float32), jnp.array(8.0, jnp.float32))
     assert solution.result == mbd.Result.SUCCESS and solution.value.dtype == jnp.float32 and solution.steps < 8
@@ -98,7 +109,7 @@ def test_refined_solve_reaches_rounding_through_a_nearby_tangent():
     """Value, transposed solve and the identity where it is not valid; the tangent is off by a thousandth."""
     matrix, rhs = jax.random.normal(jax.random.key(0), (6, 6)) + 4 * jnp.eye(6), jnp.arange(1.0, 7.0)
     off = matrix + 1e-3 * jax.random.normal(jax.random.key(1), (6, 6))
-    nearby = mbd.Dense().tangent(lambda x, _: off @ x, rhs)
+    nearby = mbd.linear.Dense().tangent(lambda x, _: off @ x, rhs)
     solve = lambda b, valid: refined_solve(lambda x: matrix @ x, b, nearby, jnp.array(valid))
     np.testing.assert_allclose(solve(rhs, True), np.linalg.solve(matrix, rhs), rtol=1e-13)
     np.testing.assert_allclose(jax.grad(lambda b: rhs @ solve(b, True))(rhs), np.linalg.solve(matrix.T, rhs), rtol=1e-13)

@@ -45,7 +45,7 @@ def test_pinned_beam_keeps_the_frequencies_of_the_forms(pinned):
     """All four of table 1, of S2; the constraints of the second pin are redundant for a frame."""
     system, q0, forms, frequencies = pinned
     np.testing.assert_allclose(frequencies, [0.443, 18.17, 28.46, 319.5], rtol=0.01)
-    reduced = mbd.ritz(system, q0, {"beam": forms})
+    reduced = mbd.reduction.ritz(system, q0, {"beam": forms})
     assert (reduced.q0.size, reduced.system.rank) == (12 + 21, 12 + 17)
     kept = mbd.modes(reduced.system, reduced.q0).frequencies
     np.testing.assert_allclose(kept[1:], frequencies[1:], rtol=1e-6)
@@ -71,7 +71,7 @@ def all_forms():
     bodies = {"first": beam, "hub": mbd.RigidBody(0.5, (0.02, 0.02, 0.02)), "second": beam, "third": blade}
     system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, loads), placement)
     forms = mbd.modes(*alone(beam, CLAMP)).shapes
-    return system, q0, mbd.ritz(system, q0, {"second": forms, "first": forms})
+    return system, q0, mbd.reduction.ritz(system, q0, {"second": forms, "first": forms})
 
 
 def moved(reduced, key):
@@ -149,7 +149,7 @@ def test_vibration_comes_closer_with_more_forms(cantilever):
     tip = lambda q: np.asarray(q)[:, -12]
     expected, errors = tip(run(system, q0).q), []
     for count in (1, 3):
-        reduced = mbd.ritz(system, q0, {"beam": found.shapes[excited[:count]]})
+        reduced = mbd.reduction.ritz(system, q0, {"beam": found.shapes[excited[:count]]})
         errors.append(np.abs(tip(reduced.coordinates(run(reduced.system, reduced.q0).q)) - expected).max() / np.ptp(expected))
     assert errors[0] < 0.03 and errors[1] < 2e-4
 
@@ -158,7 +158,7 @@ def test_a_static_form_has_the_static_answer(cantilever):
     """One form, that of the load at rest: the beam stays there, with its moments and the reaction at the clamp."""
     system, q0, found = cantilever
     form = (found.shapes[:, -12] / found.squares) @ found.shapes
-    reduced = mbd.ritz(system, q0, {"beam": form[None]})
+    reduced = mbd.reduction.ritz(system, q0, {"beam": form[None]})
     rest = reduced.deformed({"beam": [1e-4]})
     motion = mbd.simulate(reduced.system, rest, dt=1e-3, steps=2)
     np.testing.assert_allclose(reduced.amplitudes(motion.q)["beam"][-1], [1e-4], rtol=1e-9)
@@ -178,7 +178,7 @@ def flying():
     beam = mbd.Beam.line((0, 0, 0), (0, 0, 1.0), SECTION, 3, 1, normal=(1, 0, 0), masses={-1: 0.5})
     forms = mbd.modes(*alone(beam, CLAMP), count=6).shapes
     system, q0 = alone(beam)
-    reduced = mbd.ritz(system, q0, {"beam": forms})
+    reduced = mbd.reduction.ritz(system, q0, {"beam": forms})
     omega, rates = jnp.array([3.0, -2.0, 4.0]), {"beam": 0.5 * jnp.cos(jnp.arange(6.0))}
     spin = jnp.cross(omega, reduced.q0.reshape(-1, 3)).at[0].add(jnp.array([0.5, 1.0, -0.3])).ravel()
     shake = jax.jvp(reduced.deformed, ({"beam": jnp.zeros(6)},), (rates,))[1]
@@ -214,7 +214,7 @@ def test_gradient_by_the_stiffness_of_the_section(cantilever):
     def end(factor):
         section = mbd.Section(factor * jnp.asarray(SECTION.stiffness), SECTION.mass, (0.03, 0.05))
         system, q0 = alone(line(2, 2, section), CLAMP, [mbd.Force("beam[-1]", (1.0, 0.5, 0))])
-        reduced = mbd.ritz(system, q0, {"beam": found.shapes[:4]})
+        reduced = mbd.reduction.ritz(system, q0, {"beam": found.shapes[:4]})
         motion = mbd.simulate(reduced.system, reduced.q0, dt=5e-3, steps=20, save="end", throw=False)
         return jnp.sum(reduced.coordinates(motion.q[-1])[-12:-9] * jnp.array([1.0, 2.0, 3.0]))
 
@@ -227,19 +227,19 @@ def test_what_cannot_be_reduced_is_told(cantilever):
     system, q0, found = cantilever
     free = mbd.modes(*alone(line(2, 2)), count=8).shapes
     with pytest.raises(mbd.ModelError, match="no beam of this mechanism; beams are beam"):
-        mbd.ritz(system, q0, {"blade": found.shapes})
+        mbd.reduction.ritz(system, q0, {"blade": found.shapes})
     with pytest.raises(mbd.ModelError, match="twelve for each of its 5 nodes"):
-        mbd.ritz(system, q0, {"beam": found.shapes[:, :24]})
+        mbd.reduction.ritz(system, q0, {"beam": found.shapes[:, :24]})
     with pytest.raises(mbd.ModelError, match="not independent"):
-        mbd.ritz(system, q0, {"beam": free[5:]})
+        mbd.reduction.ritz(system, q0, {"beam": free[5:]})
     with pytest.raises(mbd.ModelError, match="not independent"):
-        mbd.ritz(system, q0, {"beam": found.shapes[np.array([0, 1, 0])]})
+        mbd.reduction.ritz(system, q0, {"beam": found.shapes[np.array([0, 1, 0])]})
     with pytest.raises(mbd.ModelError, match="directors"):
-        mbd.ritz(system, q0, {"beam": jnp.ones((1, q0.size))})
+        mbd.reduction.ritz(system, q0, {"beam": jnp.ones((1, q0.size))})
     with pytest.raises(mbd.ModelError, match="not free of stress"):
-        mbd.ritz(system, q0.at[-12].add(0.1), {"beam": found.shapes})
+        mbd.reduction.ritz(system, q0.at[-12].add(0.1), {"beam": found.shapes})
     with pytest.raises(mbd.ModelError, match="from assemble"):
-        mbd.ritz(mbd.ritz(system, q0, {"beam": found.shapes}).system, q0, {})
+        mbd.reduction.ritz(mbd.reduction.ritz(system, q0, {"beam": found.shapes}).system, q0, {})
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +247,7 @@ def swing():
     """The stiff swing of S2, section 4.2, reduced to the four forms of table 1, and its motion past event X near 0.65 s in long steps."""
     _, _, forms, _ = table_1(14, 1)
     system, q0 = mbd.assemble(*three_bar_swing(14, 1, ALUMINIUM_SECTION, 0.5, 2.0, 0.256))
-    reduced = mbd.ritz(system, q0, {"beam": forms})
+    reduced = mbd.reduction.ritz(system, q0, {"beam": forms})
     return q0, reduced, mbd.simulate(reduced.system, reduced.q0, dt=0.01, steps=170, scheme=mbd.EnergyMomentum())
 
 

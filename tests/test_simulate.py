@@ -60,8 +60,8 @@ def test_going_on_from_the_last_state(every_step):
 def test_single_steps_are_the_loop(every_step):
     system = mbd.find_rank(SYSTEM, START["q0"])
     dt = jnp.array(0.05)
-    state = mbd.start(system, jnp.array(START["q0"]), jnp.array(START["v0"]), dt, jnp.array(0.0), mbd.Midpoint())
-    advance = jax.jit(lambda state: mbd.step(system, state, dt)[0])
+    state = mbd.simulation.initial_state(system, jnp.array(START["q0"]), jnp.array(START["v0"]), dt, jnp.array(0.0), mbd.Midpoint())
+    advance = jax.jit(lambda state: mbd.simulation.step(system, state, dt)[0])
     for row in range(1, 4):
         state = advance(state)
         np.testing.assert_allclose(state.q, every_step.q[row], atol=1e-14)

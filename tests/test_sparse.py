@@ -1,4 +1,4 @@
-"""Sparse tangents: patterns found from operations, elimination in rounds, and the choice of a solver."""
+"""Sparse tangents: patterns found from operations, elimination by levels, and the choice of a solver."""
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ def saddle(links, dtype=float):
 @pytest.fixture(scope="module")
 def tangents():
     fn, x, args, layout = saddle(60)
-    return fn, x, args, layout, mbd.Sparse().tangent(fn, x, args, layout), jax.jacobian(fn)(x, args)
+    return fn, x, args, layout, mbd.linear.Sparse().tangent(fn, x, args, layout), jax.jacobian(fn)(x, args)
 
 
 def assert_solves(found, matrix, rhs):
@@ -120,7 +120,8 @@ def test_sparse_solves_in_batches_and_their_derivatives(tangents):
 
     values = jnp.array([0.1, 0.3, 1.0])
     sparse, dense = (
-        jax.vmap(jax.value_and_grad(lambda s, linear=linear: end(s, linear)))(values) for linear in (mbd.Sparse(), mbd.Dense())
+        jax.vmap(jax.value_and_grad(lambda s, linear=linear: end(s, linear)))(values)
+        for linear in (mbd.linear.Sparse(), mbd.linear.Dense())
     )
     np.testing.assert_allclose(sparse, dense, rtol=1e-10)
 
@@ -136,7 +137,7 @@ def test_redundant_constraints_of_a_long_structure_are_solved():
         return jnp.concatenate([points + pull(forces[:count]) + pull(forces[count:]) - loads, twice])
 
     x, loads = jnp.zeros(3 * count), jax.random.normal(jax.random.key(0), (count,))
-    solve = jax.jit(lambda rhs: mbd.Sparse().tangent(fn, x, loads, Layout(1, count, 2 * count, dependent=True)).solve(rhs))
+    solve = jax.jit(lambda rhs: mbd.linear.Sparse().tangent(fn, x, loads, Layout(1, count, 2 * count, dependent=True)).solve(rhs))
     found = solve(jnp.pad(loads, (0, 2 * count)))
     assert jnp.max(jnp.abs(fn(found, loads))) < 1e-12
     np.testing.assert_allclose(found[count : 2 * count], found[2 * count :], rtol=5e-6)  # equal shares
@@ -144,17 +145,17 @@ def test_redundant_constraints_of_a_long_structure_are_solved():
 
 def test_sparse_solves_follow_the_dtype():
     fn, x, args, layout = saddle(60, jnp.float32)
-    found = mbd.Sparse().tangent(fn, x, args, layout).solve(x)
+    found = mbd.linear.Sparse().tangent(fn, x, args, layout).solve(x)
     assert found.dtype == jnp.float32
     assert_solves(found, np.asarray(jax.jacobian(fn)(x, args), float), np.asarray(x, float))
 
 
 def test_the_tangent_of_a_failed_solve_is_the_identity(tangents):
     fn, x, args, layout, _, _ = tangents
-    np.testing.assert_array_equal(mbd.Sparse().tangent(fn, x, args, layout, jnp.array(False)).solve(x), x)
+    np.testing.assert_array_equal(mbd.linear.Sparse().tangent(fn, x, args, layout, jnp.array(False)).solve(x), x)
 
 
-@pytest.mark.parametrize("linear", [mbd.Dense(), mbd.Sparse()], ids=lambda linear: type(linear).__name__)
+@pytest.mark.parametrize("linear", [mbd.linear.Dense(), mbd.linear.Sparse()], ids=lambda linear: type(linear).__name__)
 def test_condition_numbers_are_estimated_from_below(tangents, linear):
     fn, x, args, layout, _, matrix = tangents
     estimate, true = float(linear.tangent(fn, x, args, layout).condition(x.size)), np.linalg.cond(matrix, np.inf)
@@ -163,39 +164,50 @@ def test_condition_numbers_are_estimated_from_below(tangents, linear):
 
 def test_newton_with_each_solver_finds_the_same_root():
     fn, x, args, layout = saddle(4)
-    roots = [mbd.Newton(linear=linear)(fn, x, args, layout=layout).value for linear in (mbd.Small(), mbd.Dense(), mbd.Sparse(), mbd.Auto())]
+    roots = [
+        mbd.Newton(linear=linear)(fn, x, args, layout=layout).value
+        for linear in (mbd.linear.Small(), mbd.linear.Dense(), mbd.linear.Sparse(), mbd.linear.Auto())
+    ]
     for root in roots[1:]:
         np.testing.assert_allclose(root, roots[0], rtol=0, atol=1e-13)
 
 
 def test_the_choice_goes_by_size_and_pattern():
-    choose = lambda fn, x, args, layout: type(mbd.Auto().choice(fn, x, args, layout))
-    assert choose(*saddle(4)) is mbd.Small
-    assert choose(*saddle(40)) is mbd.Dense
+    choose = lambda fn, x, args, layout: type(mbd.linear.Auto().choice(fn, x, args, layout))
+    assert choose(*saddle(4)) is mbd.linear.Small
+    assert choose(*saddle(40)) is mbd.linear.Dense
     fn, x, args, layout = saddle(200)
-    assert choose(fn, x, args, layout) is mbd.Sparse
-    assert choose(fn, x, args, None) is mbd.Dense  # nothing is known of the unknowns, not even that pivots are safe
+    assert choose(fn, x, args, layout) is mbd.linear.Sparse
+    assert choose(fn, x, args, None) is mbd.linear.Dense  # nothing is known of the unknowns, not even that pivots are safe
     everything = lambda x, args: x * jnp.sum(x)
-    assert choose(everything, x, None, Layout.plain(x.size)) is mbd.Dense
+    assert choose(everything, x, None, Layout.plain(x.size)) is mbd.linear.Dense
 
 
 def test_a_dense_pattern_with_too_many_entries_is_refused():
     x = jnp.ones(8000)
     with pytest.raises(mbd.ModelError, match="dense"):
-        mbd.Sparse().tangent(lambda x, _: x * jnp.sum(x), x)
+        mbd.linear.Sparse().tangent(lambda x, _: x * jnp.sum(x), x)
 
 
 @pytest.mark.parametrize(("size", "loops"), [(60, 2), (20_000, 1)])
 def test_the_last_unknowns_go_at_once_where_that_is_worth_its_compilation(size, loops):
-    """In small systems they save rounds; a large one makes its rounds in one loop anyway."""
+    """In small systems they save levels; a large one goes through its levels in one loop anyway."""
     fn = lambda x, _: 3 * x - jnp.diff(jnp.diff(x, prepend=0.0, append=0.0) ** 3)
     x = jnp.cos(jnp.arange(float(size)))
     segments = analyse(fn, x, None, Layout.plain(size)).plan.segments
     assert len(segments) == loops
     last = segments[-1].batch
     assert (last.boundary.shape[-1] == 0) == (loops == 2)
-    found = mbd.Sparse().tangent(fn, x).solve(x)
+    found = mbd.linear.Sparse().tangent(fn, x).solve(x)
     np.testing.assert_allclose(jax.jvp(lambda x: fn(x, None), (x,), (found,))[1], x, rtol=0, atol=1e-14)
+
+
+def test_a_structure_tells_itself_in_a_line():
+    """A chain of points is halved by every level, until two are left: cyclic reduction."""
+    fn = lambda x, _: jnp.diff(jnp.diff(x, prepend=0.0, append=0.0) ** 3)
+    structure = analyse(fn, jnp.zeros(64), None, Layout.plain(64))
+    told = "64 unknowns, 190 nonzeros (4.64%), 3 colours, bandwidth 1, eliminated in 6 levels with fronts of up to 3"
+    assert str(structure) == told
 
 
 def test_structures_are_found_once():
@@ -205,5 +217,5 @@ def test_structures_are_found_once():
 
 def test_a_tangent_is_lowered_for_other_devices():
     fn, x, args, layout = saddle(60)
-    solve = lambda x: mbd.Sparse().tangent(fn, x, args, layout).solve(x)
+    solve = lambda x: mbd.linear.Sparse().tangent(fn, x, args, layout).solve(x)
     assert jax.export.export(jax.jit(solve), platforms=["cuda"])(x).platforms == ("cuda",)

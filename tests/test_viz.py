@@ -12,7 +12,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from jaxmbd import viz
+from jaxmbd.bodies import Box, Cylinder, Hull, Sphere, Tube
 from jaxmbd.viz.skeleton import SAMPLES
+from jaxmbd.viz.solids import solid
 
 SECTION = mbd.Section((10.0, 10.0, 20.0, 3.0, 4.0, 5.0), 1.0, (0.1, 0.1))
 ANGLE = 0.8  # by which the beam of unit length is bent about its first director
@@ -44,7 +46,7 @@ def arc(fraction, order=2, elements=3):
 def linkage():
     """A rigid link on a hinge carries a beam with a mass in its middle and a slider on a guide at its end."""
     beam = mbd.Beam.line((1, 0, 0), (3, 0, 0), SECTION, 2, masses={1: 0.5})
-    bodies = {"link": mbd.RigidBody.box(1.0, (1, 0.1, 0.1)), "beam": beam, "slider": mbd.RigidBody.box(1.0, (0.1, 0.1, 0.1))}
+    bodies = {"link": mbd.RigidBody(1.0, (0.1, 0.1, 0.1)), "beam": beam, "slider": mbd.RigidBody(1.0, (0.1, 0.1, 0.1))}
     joints = {
         "hinge": mbd.Joint(mbd.Revolute((0, 0, 1)), "ground", "link", at=(0, 0, 0)),
         "pin": mbd.Joint(mbd.Revolute((0, 0, 1)), "link", "beam[0]", at=(1, 0, 0)),
@@ -131,7 +133,7 @@ def test_other_bodies_reach_to_their_joints(linkage):
 
 
 def test_snapshots_in_space_of_a_trajectory():
-    body = {"body": mbd.RigidBody.box(1.0, (0.1, 0.1, 1.0))}
+    body = {"body": mbd.RigidBody(1.0, (0.1, 0.1, 0.01))}
     hinge = {"hinge": mbd.Joint(mbd.Revolute((1, 0, 0)), "ground", "body", at=(0, 0, 0))}
     system, q0 = mbd.assemble(mbd.Mechanism(body, hinge, [mbd.Gravity()]), {"body": (0, 0.5, 0)})
     motion = mbd.simulate(system, q0, dt=0.1, steps=2)
@@ -146,7 +148,7 @@ def test_modes_are_drawn_about_the_equilibrium_by_the_size_of_the_mechanism():
     system, q = cantilever()
     shapes = np.zeros((3, 7, 4, 3))
     shapes[0, :, 0, 1], shapes[1, :, 0, 0], shapes[2, :, 1, 1] = np.linspace(0, 1, 7) ** 2, 5.0, 1.0
-    found = mbd.Modes(jnp.array([1.0, -4.0, 9.0]) * (2 * np.pi) ** 2, jnp.asarray(shapes.reshape(3, -1)))
+    found = mbd.statics.Modes(jnp.array([1.0, -4.0, 9.0]) * (2 * np.pi) ** 2, jnp.asarray(shapes.reshape(3, -1)))
     drawing = viz.modes(system, q, found, plane=(2, 1), amplitude=0.2)
     assert [one.get_title() for one in drawing.axes] == ["1 Hz", "-2 Hz", "3 Hz"]
     z, y = ends_of(drawing.beams[0]).T
@@ -167,8 +169,14 @@ MISTAKES = {
     "number of axes": (lambda s, q: viz.snapshots(s, q, axes=plt.subplots(1, 2)[1], plane=(1, 2)), "1 rows.*not on 2"),
     "no axes": (lambda s, q: viz.snapshots(s, q, axes=plt.figure(), plane=(1, 2)), "not a Figure"),
     "positions": (lambda s, q: viz.snapshots(s, q[:-1], plane=(1, 2)), r"84 coordinates.*\(83,\)"),
+    "bodies": (lambda s, q: viz.snapshots(s, q, bodies={"rod": "red"}, plane=(1, 2)), "colours are given for rod"),
+    "body colour": (lambda s, q: viz.snapshots(s, q, bodies="bleu", plane=(1, 2)), "or by one for each name, not by 'bleu'"),
+    "style": (lambda s, q: viz.curves([0, 1], [0, 1], style="wavy"), "drawn as line, dashed.*not as 'wavy'"),
+    "no x": (lambda s, q: viz.curves(None, {"a": [0, 1]}), "curve 'a' has no x"),
+    "lengths": (lambda s, q: viz.curves([0, 1], {"a": [0, 1, 2]}), r"curve 'a' has values of shape \(3,\) over an x of shape \(2,\)"),
+    "paths": (lambda s, q: viz.paths(np.zeros((3, 4))), r"points \(rows, 2\) or \(rows, 3\), not \(3, 4\)"),
     "system": (lambda s, q: viz.snapshots(PARTICLE, q, plane=(1, 2)), "from assemble"),
-    "modes": (lambda s, q: viz.modes(s, q, mbd.Modes(jnp.ones(1), jnp.ones((1, 3)))), r"shapes are \(1, 3\)"),
+    "modes": (lambda s, q: viz.modes(s, q, mbd.statics.Modes(jnp.ones(1), jnp.ones((1, 3)))), r"shapes are \(1, 3\)"),
 }
 
 
@@ -179,7 +187,162 @@ def test_mistakes_are_named(mistake, words):
 
 
 def test_beams_are_needed_for_colours():
-    system, q = mbd.assemble(mbd.Mechanism({"body": mbd.RigidBody.box(1.0, (1, 1, 1))}))
+    system, q = mbd.assemble(mbd.Mechanism({"body": mbd.RigidBody(1.0, (1, 1, 1))}))
     assert len(viz.snapshots(system, q, plane=(0, 1)).axes[0].lines) == 1
     with pytest.raises(mbd.ModelError, match="has none"):
         viz.snapshots(system, q, colour="torque", plane=(0, 1))
+
+
+def area(path):
+    """What triangles of a path cover, if they do not overlap."""
+    a, b, c, _ = np.swapaxes(path.vertices.reshape(-1, 4, 2), 0, 1)
+    return np.sum((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
+
+
+def placed(shapes, placement=None):
+    """Bodies with shapes, without joints."""
+    bodies = {name: mbd.RigidBody(1.0, (1, 1, 1), shape=shape) for name, shape in shapes.items()}
+    return mbd.assemble(mbd.Mechanism(bodies), placement or {})
+
+
+SIDES = {
+    "box": (Box((1.0, 2.0, 3.0)), (2.0, 3.0, 6.0), 4),
+    "cylinder": (Cylinder(0.5, 3.0), (16 * np.sin(np.pi / 16) * 0.25, 3.0, 3.0), 32),
+    "tube": (Tube(0.5, 0.3, 3.0), (16 * np.sin(np.pi / 16) * (0.25 - 0.09), None, None), 64),
+}
+
+
+@pytest.mark.parametrize("name", ["box", "cylinder", "tube"])
+def test_shapes_are_filled_outlines_in_a_plane(name):
+    shape, sides, edges = SIDES[name]
+    system, q = placed({"body": shape}, {"body": (5, 6, 7)})
+    for plane, wanted in zip(((0, 1), (0, 2), (1, 2)), sides, strict=True):
+        fill, line = viz.snapshots(system, q, plane=plane).bodies
+        assert fill.get_gid() == "body"
+        if wanted is not None:
+            np.testing.assert_allclose(area(fill.get_path()), wanted, rtol=1e-12)
+            middle = line.get_path().get_extents().get_points().mean(axis=0)
+            np.testing.assert_allclose(middle, [(5, 6, 7)[i] for i in plane], atol=1e-12)
+    from_above = viz.snapshots(system, q, plane=(0, 1)).bodies[1].get_path()
+    assert len(from_above.vertices) == 2 * edges
+
+
+def test_outlines_turn_with_the_body_and_seen_from_behind_are_the_same():
+    turn = np.array([0.0, 0.0, np.pi / 6])
+    system, q = placed({"body": Box((2.0, 1.0, 1.0))}, {"body": ((0, 0, 0), turn)})
+    ahead, behind = (viz.snapshots(system, q, plane=plane).bodies[0].get_path() for plane in ((0, 1), (1, 0)))
+    c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    np.testing.assert_allclose(ahead.get_extents().size, (2 * c + s, 2 * s + c), rtol=1e-12)
+    np.testing.assert_allclose(behind.get_extents().size, (2 * s + c, 2 * c + s), rtol=1e-12)
+    np.testing.assert_allclose([area(ahead), area(behind)], 2.0, rtol=1e-12)
+
+
+def test_flat_parts_are_polygons_in_space_with_crisp_edges_where_they_meet_sharply():
+    hexahedron = solid(Box((1, 1, 1)).surface(), Box((1, 1, 1)).surface().vertices[None])
+    assert sorted(map(len, hexahedron.polygons)) == [4] * 6 and hexahedron.crisp.all() and hexahedron.edges.sharp.sum() == 12
+    surface = Cylinder(1.0, 1.0).surface()
+    cylinder = solid(surface, surface.vertices[None])
+    assert sorted(map(len, cylinder.polygons)) == [4] * 32 + [32] * 2
+    assert sorted(len(one) for one, crisp in zip(cylinder.polygons, cylinder.crisp, strict=True) if crisp) == [32, 32]
+    surface = Hull(np.array([(0.0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])).surface()
+    assert len(solid(surface, surface.vertices[None]).polygons) == 4
+
+
+def test_shapes_in_space_are_drawn_where_the_bodies_are():
+    system, q = placed({"a": Box((1, 1, 1)), "b": Sphere(1.0)}, {"a": (0, 0, 0), "b": (5, 0, 0)})
+    drawing = viz.snapshots(system, jnp.stack([q, q]))
+    assert len(drawing.bodies) == 2  # all bodies of a row at once
+    faded, last = (one.get_facecolor()[:, 3] for one in drawing.bodies)
+    assert faded.max() < last.min()
+    np.testing.assert_allclose(drawing.axes[0].get_xlim(), (-0.5 - 0.06 * 6.5, 6 + 0.06 * 6.5))
+
+
+def test_colours_of_bodies_fading_rows_and_scenery():
+    bodies = {"a": mbd.RigidBody.box(1.0, (1, 1, 1)), "b": mbd.RigidBody.sphere(1.0, 1.0), "floor": mbd.bodies.Ground(shape=Box((9, 9, 1)))}
+    system, q = mbd.assemble(mbd.Mechanism(bodies), {"b": (3, 0, 0)})
+    colour = lambda drawing: {one.get_gid(): one.get_facecolor()[:3] for one in drawing.bodies if one.get_gid()}
+    plain = colour(viz.snapshots(system, q, plane=(0, 1)))
+    assert plain == {"a": matplotlib.colors.to_rgb(viz.BLUE), "b": matplotlib.colors.to_rgb(viz.ORANGE)}
+    assert set(colour(viz.snapshots(system, q, plane=(0, 1), bodies="red")).values()) == {(1, 0, 0)}
+    assert colour(viz.snapshots(system, q, plane=(0, 1), bodies={"b": "red"}))["b"] == (1, 0, 0)
+    rows = viz.snapshots(system, jnp.stack([q] * 4), plane=(0, 1))
+    strengths = [one.get_facecolor()[3] for one in rows.bodies if one.get_gid() == "a"]
+    assert len(strengths) == 4 and strengths == sorted(strengths) and strengths[-1] > 2 * strengths[0]
+    assert sum(one.get_gid() == "floor" for one in rows.axes[0].patches) == 1
+    np.testing.assert_allclose(rows.axes[0].get_ylim(), (-4.5 - 0.54, 4.5 + 0.54))
+
+
+def test_bodies_nearer_to_the_eye_are_drawn_later():
+    system, q = placed({"near": Box((1, 1, 1)), "far": Box((1, 1, 1))}, {"near": (0, 0, 2), "far": (0, 0, 0)})
+    order = lambda plane: [one.get_gid() for one in viz.snapshots(system, q, plane=plane).bodies if one.get_gid()]
+    assert order((0, 1)) == ["far", "near"] and order((1, 0)) == ["near", "far"]
+
+
+def test_rows_on_axes_of_their_own_tell_their_time():
+    system, q = placed({"a": Box((1, 1, 1))})
+    motion = mbd.simulate(system, q, dt=0.5, steps=2)
+    figure, axes = viz.sheet("AB", {"A": "Two times", "B": "Later"})
+    drawing = viz.snapshots(system, motion, [0, 2], axes=list(axes.values()), plane=(0, 1))
+    assert [one.texts[0].get_text() for one in drawing.axes] == ["t = 0", "t = 1"]
+    assert drawing.figure is figure and axes["B"].get_title(loc="left") == "2  Later" and not axes["A"].axison
+
+
+def test_curves_take_values_of_nodes_and_of_steps():
+    axes = viz.curves([0.0, 1.0, 2.0], {"nodes": [1, 2, 3], "steps": [4, 5], "own": ([5.0, 6.0], [7, 8])}, ylabel="y", ylim=(0, 9))
+    np.testing.assert_array_equal(axes.lines[1].get_xdata(), [0.5, 1.5])
+    np.testing.assert_array_equal(axes.lines[2].get_xdata(), [5, 6])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["nodes", "steps", "own"] and axes.get_ylim() == (0, 9)
+    sizes = viz.curves([0, 1, 2], [-1e-3, 0.0, 10.0], log=True)
+    np.testing.assert_array_equal(sizes.lines[0].get_ydata(), [1e-3, 1e-3, 10])
+    assert sizes.get_yscale() == "log" and sizes.get_legend() is None
+    assert "axes.grid" in matplotlib.rcParams and not matplotlib.rcParams["axes.grid"]  # settings are as they were
+
+
+def test_marks_bars_and_fields():
+    axes = viz.mark(viz.mark(viz.curves([0, 1], [0, 1]), y=0.5, text="half"), x=(0.2, 0.4), text="span")
+    assert [text.get_text() for text in axes.texts] == ["half", "span"]
+    assert viz.bars([0.0], [1.0], [0.1], axes=axes, label="found") is axes and axes.get_legend() is not None
+    signed = viz.field([0, 1, 2], [0, 1], np.array([[-1.0, 0], [0, 0], [0, 3]]), label="N")
+    assert signed.collections[0].get_clim() == (-3, 3) and signed.figure.axes[1].get_ylabel() == "N"
+
+
+def test_what_motions_keep_and_how_errors_fall():
+    system, q0 = mbd.assemble(*mbd.gallery.chain(1))
+    v0 = mbd.joint_velocities(system, q0, {"joint 0": 2.0})
+    motion = mbd.simulate(system, q0, v0, dt=0.01, steps=4)
+    energy = np.asarray(mbd.post.energy(system, motion))
+    line = viz.energies(system, {"one": motion}).lines[0]
+    np.testing.assert_allclose(line.get_ydata()[1:], np.abs(energy - energy[0])[1:], rtol=1e-12)
+    relative = viz.energies(system, motion, relative=True).lines[0]
+    np.testing.assert_allclose(relative.get_ydata(), line.get_ydata() / abs(energy[0]), rtol=1e-12)
+    kept = viz.residuals(system, motion).lines[0].get_ydata()
+    assert kept.shape == (5,) and kept.max() < 1e-14
+    axes = viz.convergence([0.1, 0.05], {"second": [1e-2, 2.5e-3]}, slopes=(2,))
+    x, y = axes.lines[1].get_data()
+    np.testing.assert_allclose(np.diff(np.log(y)) / np.diff(np.log(x)), 2, rtol=1e-12)
+    tip = viz.trails(system, motion, {"tip": ("link 0", (0, 0, -0.5))}, slice(3), plane=(1, 2)).lines[0].get_xydata()
+    pose = mbd.post.poses(system, motion)["link 0"]
+    np.testing.assert_allclose(tip, np.asarray(pose.origin - 0.5 * pose.rotation[:, :, 2])[:3, 1:], atol=1e-14)
+    with pytest.raises(mbd.ModelError, match="a point of 'link', but bodies are"):
+        viz.trails(system, motion, {"tip": ("link", (0, 0, 0))})
+
+
+def test_paths_widen_the_axes_and_may_be_coloured_by_time():
+    turn = np.linspace(0, 3, 50)
+    path = np.stack([np.cos(turn), np.sin(turn), turn], axis=1)
+    flat = viz.paths({"a": path[:, :2]})
+    flat = viz.paths(10 + path[:, :2], axes=flat)
+    assert flat.get_xlim()[0] < -1 and flat.get_xlim()[1] > 11 and flat.get_aspect() == 1
+    space = viz.paths(path, times=turn)
+    np.testing.assert_array_equal(space.collections[0].get_array(), turn[1:])
+    assert viz.globe(path / np.linalg.norm(path, axis=1, keepdims=True)).name == "3d"
+    tips = viz.arrows(np.zeros((1, 2)), np.array([[3.0, 0.0]]), axes=plt.subplots()[1], scale=2.0, label="force")
+    assert tips.get_xlim()[1] > 6 and tips.get_legend().get_texts()[0].get_text() == "force"
+
+
+def test_sheets_have_numbered_headings_and_blocks_with_rows_of_their_own():
+    figure, axes = viz.sheet("AB;CD;EF|X;Y", {"A": "Six", "X": "Two"}, space="A", size=(8, 6), widths=(2, 1))
+    assert [axes[letter].get_title(loc="left") for letter in "AXB"] == ["1  Six", "2  Two", ""]
+    assert axes["A"].name == "3d" and axes["B"].name == "rectilinear" and tuple(figure.get_size_inches()) == (8, 6)
+    heights = [axes[letter].get_subplotspec().get_gridspec().nrows for letter in "EY"]
+    assert heights == [3, 2]

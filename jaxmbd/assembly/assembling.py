@@ -10,33 +10,34 @@ import numpy as np
 from jaxtyping import Array
 
 from ..beams.beam import Beam, node_name
-from ..bodies import Ground, PlanarBody
+from ..bodies.base import MOTIONS
+from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
 from ..numerics.arrays import known, stack
-from ..simulation.start import with_rank_if_cheap
 from ..system import System, Vector
-from . import model as assembly
+from . import functions
+from .close import meet
+from .connections import Joint
+from .mechanism import Mechanism
 from .model import Assembly
-from .parts import Joint, Parts
 from .placement import (
     Branches,
     Coordinates,
     Poses,
     as_frame,
     check_points,
-    close,
     joint_frames,
-    joint_gaps,
     reference_poses,
     set_coordinates,
 )
 from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
+from .structure import structure_of
 
 
-def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
     **Arguments**
@@ -61,25 +62,25 @@ def assemble(mechanism: Parts, placement: Mapping[str, Any] | None = None, *, so
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
-    rows = _meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
+    rows = meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
     return _finish(model, rows, wanted, mechanism)
 
 
-def find_branches(mechanism: Parts, names: Sequence[str]) -> Branches:
-    """The spanning tree, with the names of its joints. Joints between bodies in the plane and in space close loops."""
+def find_branches(mechanism: Mechanism, names: Sequence[str]) -> Branches:
+    """The spanning tree, with the names of its joints. Joints between bodies that move differently close loops."""
     place = {name: index for index, name in enumerate(names)}
 
     def carries(joint: Joint) -> bool:
-        kinds = {type(mechanism.bodies[name]) for name in (joint.a, joint.b)} - {Ground}
-        return joint.kind.moves and (PlanarBody not in kinds or len(kinds) == 1)
+        first, second = (type(mechanism.bodies[name]) for name in (joint.a, joint.b))
+        return joint.kind.moves and first.can_carry(second)
 
     edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in mechanism.connections.values()]
-    grounded = [place[name] for name, body in mechanism.bodies.items() if isinstance(body, Ground)]
+    grounded = [place[name] for name, body in mechanism.bodies.items() if body.size == 0]
     known = list(mechanism.connections)
     return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
 
 
-def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
+def _read(mechanism: Mechanism, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
     """Poses of bodies and coordinates of joints."""
     wanted = {}
     poses = {node: frame for name, beam in mechanism.beams.items() for node, frame in _nodes(name, beam, identity()).items()}
@@ -87,7 +88,7 @@ def _read(mechanism: Parts, placement: Mapping[str, Any]) -> tuple[Poses, Coordi
         if name in mechanism.beams:
             poses |= _nodes(name, mechanism.beams[name], as_frame(value, name))
         elif name in mechanism.bodies:
-            if isinstance(mechanism.bodies[name], Ground):
+            if mechanism.bodies[name].size == 0:
                 raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
         elif name in mechanism.connections:
@@ -111,54 +112,33 @@ def _in_reach(model: Assembly, poses: Poses) -> Rows:
     """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
     rows = stack([poses[name].rows for name in model.bodies])
     exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
-    oriented = np.array([kind.oriented for kind, count in model.kinds for _ in range(count)])
+    kinds = [kind for kind, count in model.kinds for _ in range(count)]
+    oriented = np.array([kind.oriented for kind in kinds])
     change = jnp.max(jnp.abs(exact - rows), axis=2)
     off = known(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
     if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
+        worst = int(off.argmax())
+        motions = ", ".join(MOTIONS[i] for i in kinds[worst].twists)
         raise ModelError(
-            f"body {model.bodies[int(off.argmax())]!r} cannot take the pose that was given: planar bodies lie in the plane z = 0"
+            f"body {model.bodies[worst]!r} cannot take the pose that was given: a {kinds[worst].__name__} moves {motions} alone"
         )
     return exact
 
 
-def _meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
-    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
-    gaps = joint_gaps(model, rows)
-    if not gaps:
-        return rows
-    eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
-    worst = max(gaps, key=lambda name: gaps[name])
-    if gaps[worst] > np.sqrt(eps) * size and not solve:
-        raise ModelError(
-            f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
-            "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
-        )
-    if gaps[worst] <= 64 * eps * size:
-        return rows
-    closed = close(model, rows, wanted)
-    left = joint_gaps(model, closed)
-    worst = max(left, key=lambda name: left[name])
-    if not left[worst] <= np.sqrt(eps) * size:
-        raise ModelError(
-            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
-            "a placement closer to the wanted one, or check that the mechanism can be closed"
-        )
-    return closed
-
-
-def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Parts) -> tuple[System, Vector]:
+def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
-    model = eqx.tree_at(lambda m: m.gears.offset, model, model.gears.off(gauges))
-    acting = [load for load in mechanism.loads if not isinstance(load, Gravity)]
+    model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
+    acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
-        kinetic=assembly.kinetic,
-        potential=assembly.potential,
-        constraints=assembly.constraints,
-        forces=assembly.forces if powered else None,
-        chart=assembly.chart,
+        kinetic=functions.kinetic,
+        potential=functions.potential,
+        constraints=functions.constraints,
+        forces=functions.forces if powered else None,
+        chart=functions.chart,
         closures=model.closures,
+        structure=structure_of,
         params=model,
     )
     q0 = model.coordinates(rows, gauges)

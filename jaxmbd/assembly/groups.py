@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..bodies import AbstractShape
 from ..geometry.frame import Frame, Motion, Rows, identity
 from ..joints import AbstractJoint
 from ..loads import AbstractJointLoad, AbstractLoad
@@ -21,7 +22,7 @@ def gather(rows: Rows, indices: Indices) -> Frame:
 class JointGroup(eqx.Module):
     """Joints of one kind in one role.
 
-    `on_a`, `on_b` are their frames in body axes; `rows` the constraints that count and `columns` the increments that move the child
+    `on_a`, `on_b` are their frames in body axes; `kept` the constraints that count and `columns` the increments that move the child
     (bodies in a plane and mass points need not all); `reverse` says that the first bodies hang on the second ones in the tree.
     """
 
@@ -31,7 +32,7 @@ class JointGroup(eqx.Module):
     a: Indices = eqx.field(static=True)
     b: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
-    rows: Indices = eqx.field(static=True)
+    kept: Indices = eqx.field(static=True)
     columns: Indices = eqx.field(static=True)
     reverse: bool = eqx.field(static=True, default=False)
 
@@ -41,7 +42,7 @@ class JointGroup(eqx.Module):
         return len(self.names)
 
     @property
-    def all_rows(self) -> int:
+    def constraint_count(self) -> int:
         """Number of constraints of a joint of this kind in space."""
         first = jax.tree.map(lambda leaf: leaf[0], self.kind)
         return jax.eval_shape(lambda: first.constraint(identity(), identity())).size
@@ -58,10 +59,10 @@ class JointGroup(eqx.Module):
 
     def constraints(self, bodies: Rows) -> Float[Array, " m"]:
         """All constraints of the joints, joint after joint."""
-        if not self.rows:
+        if not self.kept:
             return jnp.zeros(0, bodies.dtype)
         values = jax.vmap(lambda kind, a, b: kind.constraint(a, b))(self.kind, *self.frames(bodies))
-        return take(values.T, self.rows).T.ravel()
+        return take(values.T, self.kept).T.ravel()
 
     def coordinates(self, bodies: Rows) -> Float[Array, "count c"]:
         """The coordinates of each joint."""
@@ -82,6 +83,7 @@ class LoadGroup(eqx.Module):
     load: AbstractLoad
     a: Indices = eqx.field(static=True)
     b: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def potential(self, t: Array, bodies: Rows) -> Array:
         """Their potential energy."""
@@ -94,11 +96,19 @@ class LoadGroup(eqx.Module):
         return jnp.sum(jax.vmap(lambda load, *pairs: load.power(t, *pairs))(self.load, *pairs))
 
 
+class ShapeGroup(eqx.Module):
+    """Shapes of one kind, and the bodies that they belong to."""
+
+    shape: AbstractShape
+    bodies: Indices = eqx.field(static=True)
+
+
 class JointLoadGroup(eqx.Module):
     """Loads of one kind on gauges."""
 
     load: AbstractJointLoad
     gauges: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def potential(self, t: Array, gauges: Float[Array, " g"]) -> Array:
         """Their potential energy."""

@@ -6,7 +6,8 @@ the spanning tree, and those that close loops. The chart moves every body by the
 """
 
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,13 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..beams.galerkin import AbstractBeamGroup
+from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
-from ..geometry.frame import Motion, Rows
+from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, total
+from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
+from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
 
 
 class Gauge(NamedTuple):
@@ -35,21 +38,54 @@ class Gauge(NamedTuple):
 
 
 class Gears(eqx.Module):
-    """Fixed ratios between pairs of gauges: the second is `ratio` times the first, and `offset`."""
+    """Fixed ratios between pairs of gauges: the second changes by `ratio` times the change of the first from the `assembled` position.
+
+    `assembled` are the gauges there, those that are first in a gear and those that are second.
+    """
 
     ratio: Any
-    offset: Any
+    assembled: Any
     first: Indices = eqx.field(static=True)
     second: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
+    def pick(self, gauges: Float[Array, " g"]) -> Float[Array, "2 gears"]:
+        """The first and the second gauge of each gear."""
+        return gauges[np.array([self.first, self.second], int)]
+
     def off(self, gauges: Float[Array, " g"]) -> Float[Array, " gears"]:
-        """Second gauges less what the first ones and the ratios ask for; the offset is not counted."""
-        return gauges[np.asarray(self.second, int)] - self.ratio * gauges[np.asarray(self.first, int)]
+        """Second gauges less what the first ones and the ratios ask for."""
+        first, second = self.pick(gauges)
+        return second - self.ratio * first - (self.assembled[1] - self.ratio * self.assembled[0])
+
+
+class Position(NamedTuple):
+    """What constraints see: coordinates of bodies kind by kind, the frames of all bodies, and the gauges."""
+
+    coordinates: list[Float[Array, "count k"]]
+    bodies: Rows
+    gauges: Float[Array, " g"]
+
+
+class ConstraintBlock(NamedTuple):
+    """Constraints that stand side by side, `each` of them for every owner in turn; the chart fulfils all but those that `close` loops."""
+
+    what: Literal["body", "joint", "gauge", "gear"]
+    owners: Sequence[str]
+    each: int
+    closes: bool
+    values: Callable[[Position], Float[Array, " rows"]]
+
+    @property
+    def size(self) -> int:
+        """Number of constraints."""
+        return self.each * len(self.owners)
 
 
 class Assembly(eqx.Module):
-    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree."""
+    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree. `shapes`
+    are for pictures: no function of time sees them.
+    """
 
     inertia: Float[Array, "bodies 4 4"] | Float[np.ndarray, "bodies 4 4"]
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
@@ -58,11 +94,13 @@ class Assembly(eqx.Module):
     gears: Gears
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
-    beams: tuple[AbstractBeamGroup, ...]
+    beams: tuple[AbstractElements, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
     kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
+    gravity_name: str = eqx.field(static=True, default="gravity")
+    shapes: tuple[ShapeGroup, ...] = ()
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:
@@ -83,8 +121,7 @@ class Assembly(eqx.Module):
     @property
     def closures(self) -> int:
         """Number of constraints that the chart does not fulfil."""
-        extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
-        return sum(group.count * len(group.rows) for group in self.closing) + extra + len(self.gears.names)
+        return sum(block.size for block in self.constraint_blocks() if block.closes)
 
     def parts(self, q: Vector) -> tuple[list[tuple[type[AbstractBody], Float[Array, "count k"]]], Float[Array, " g"]]:
         """Coordinates kind by kind, and the gauges."""
@@ -116,16 +153,46 @@ class Assembly(eqx.Module):
         on_bodies = sum(self.inertia[:, :, d, None] * b[:, None, d] for d in range(4))
         return jnp.sum(a * on_bodies) + total(self.beams, lambda group: group.inertia_form(a, b), a)
 
+    def constraint_blocks(self) -> list[ConstraintBlock]:
+        """All constraints in their order, which nothing else knows."""
+        first = sum(gauge.group < len(self.tree) for gauge in self.gauges)
+        return [
+            *self._internal_blocks(),
+            *(_joint_block(group, closes=False) for group in self.tree),
+            self._gauge_block(range(first), closes=False),
+            *(_joint_block(group, closes=True) for group in self.closing),
+            self._gauge_block(range(first, len(self.gauges)), closes=True),
+            ConstraintBlock("gear", self.gears.names, 1, True, lambda at: self.gears.off(at.gauges)),
+        ]
+
+    def _internal_blocks(self) -> list[ConstraintBlock]:
+        blocks, begin = [], 0
+        for index, (kind, count) in enumerate(self.kinds):
+            values: Callable = lambda at, index=index, kind=kind: jax.vmap(kind.constraint)(at.coordinates[index]).ravel()
+            blocks.append(ConstraintBlock("body", self.bodies[begin : begin + count], kind.internal, False, values))
+            begin += count
+        return blocks
+
+    def _gauge_block(self, places: range, closes: bool) -> ConstraintBlock:
+        gauges = self.gauges[places.start : places.stop]
+        angular = np.array([gauge.angular for gauge in gauges], bool)
+
+        def values(at: Position) -> Float[Array, " gauges"]:
+            """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
+            off = at.gauges[places.start : places.stop] - self._read(gauges, at.bodies)
+            return jnp.where(angular, jnp.sin(off), off)
+
+        return ConstraintBlock("gauge", [gauge.name for gauge in gauges], 1, closes, values)
+
+    def _placed(self, what: str) -> list[tuple[ConstraintBlock, range]]:
+        """Some of the blocks, and where their constraints stand among all."""
+        blocks = self.constraint_blocks()
+        ends = itertools.accumulate(block.size for block in blocks)
+        return [(block, range(end - block.size, end)) for block, end in zip(blocks, ends, strict=True) if block.what == what]
+
     def joint_rows(self) -> list[tuple[JointGroup, range]]:
         """Where the constraints of each group of joints stand among all."""
-        begin = sum(kind.internal * count for kind, count in self.kinds)
-        gauges = sum(gauge.group < len(self.tree) for gauge in self.gauges)
-        places = []
-        for index, group in enumerate(self.joints):
-            begin += gauges if index == len(self.tree) else 0
-            places.append((group, range(begin, begin + group.count * len(group.rows))))
-            begin = places[-1][1].stop
-        return places
+        return [(group, rows) for group, (_, rows) in zip(self.joints, self._placed("joint"), strict=True)]
 
     def parts_of_coordinates(self) -> Indices:
         """For every coordinate the number of the body or gauge that it belongs to."""
@@ -134,15 +201,16 @@ class Assembly(eqx.Module):
 
     def internal_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body of each internal constraint, and the number of the constraint."""
-        places = np.repeat(self._first_coordinates(), [kind.internal for kind, count in self.kinds for _ in range(count)]).tolist()
-        return list(zip(places, range(len(places)), strict=True))
+        each = [block.each for block, _ in self._placed("body") for _ in block.owners]
+        numbers = [row for _, rows in self._placed("body") for row in rows]
+        return list(zip(np.repeat(self._first_coordinates(), each).tolist(), numbers, strict=True))
 
     def branch_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body that hangs on each joint of the tree, and the numbers of the constraints of the joint."""
         first = self._first_coordinates()
         held: list[tuple[int, int]] = []
         for group, rows in self.joint_rows()[: len(self.tree)]:
-            held += zip(np.repeat(first[np.asarray(group.children)], len(group.rows)).tolist(), rows, strict=True)
+            held += zip(np.repeat(first[np.asarray(group.children)], len(group.kept)).tolist(), rows, strict=True)
         return held
 
     def _first_coordinates(self) -> np.ndarray:
@@ -151,132 +219,59 @@ class Assembly(eqx.Module):
 
     def gauge_rows(self) -> list[tuple[int, int]]:
         """The coordinate of every gauge, and the constraint that determines it."""
-        places = [i for i, name in enumerate(self._constraint_kinds()) if name == "gauge"]
-        first = self.size - len(self.gauges)
-        return [(first + i, place) for i, place in enumerate(places)]
-
-    def _constraint_kinds(self) -> list[str]:
-        """What every constraint belongs to, in their order."""
-        internal = sum(kind.internal * count for kind, count in self.kinds)
-        in_tree = sum(gauge.group < len(self.tree) for gauge in self.gauges)
-        tree, closing = (sum(group.count * len(group.rows) for group in groups) for groups in (self.tree, self.closing))
-        counts = (internal + tree, in_tree, closing, len(self.gauges) - in_tree, len(self.gears.names))
-        return [kind for kind, count in zip(("body", "gauge", "joint", "gauge", "gear"), counts, strict=True) for _ in range(count)]
+        numbers = [row for _, rows in self._placed("gauge") for row in rows]
+        return list(enumerate(numbers, self.size - len(self.gauges)))
 
     def owners(self) -> list[str]:
         """The name of the body, joint or gear that each constraint belongs to."""
-        kinds = [kind for kind, count in self.kinds for _ in range(count)]
-        internal = [name for name, kind in zip(self.bodies, kinds, strict=True) for _ in range(kind.internal)]
-        tree, closing = ([name for group in groups for name in group.names for _ in group.rows] for groups in (self.tree, self.closing))
-        on_tree, on_closing = ([g.name for g in self.gauges if (g.group < len(self.tree)) == first] for first in (True, False))
-        return [*internal, *tree, *on_tree, *closing, *on_closing, *self.gears.names]
+        return [name for block in self.constraint_blocks() for name in block.owners for _ in range(block.each)]
 
     def readings(self, bodies: Rows) -> Float[Array, " g"]:
         """What the gauges would show by the frames alone, angles within half a turn."""
+        return self._read(self.gauges, bodies)
+
+    def _read(self, gauges: Sequence[Gauge], bodies: Rows) -> Float[Array, " gauges"]:
         values = [jnp.zeros(0, bodies.dtype)]
-        for index, gauges in itertools.groupby(self.gauges, lambda gauge: gauge.group):
-            places = np.array([(gauge.element, gauge.coordinate) for gauge in gauges])
+        for index, some in itertools.groupby(gauges, lambda gauge: gauge.group):
+            places = np.array([(gauge.element, gauge.coordinate) for gauge in some])
             values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
         return jnp.concatenate(values)
+
+    def named_parameters(self) -> Named:
+        """Every physical parameter by name: the one of its body, joint, gear, load or beam, and its own."""
+        classes = [kind for kind, count in self.kinds for _ in range(count)]
+        joints: Callable = lambda group: {} if group.names[0] in self.bodies else of_joints(group, classes)  # some are free bodies
+
+        def each(part: str, names: Callable) -> list[tuple[Where, Named]]:
+            where = lambda i: lambda model: getattr(model, part)[i]
+            return [(where(i), names(group)) for i, group in enumerate(getattr(self, part))]
+
+        return collect(
+            [
+                (lambda model: model.inertia, of_bodies(self.inertia, self.bodies, classes)),
+                *each("tree", joints),
+                *each("closing", joints),
+                (lambda model: model.gears, of_gears(self.gears.names)),
+                *each("loads", of_loads),
+                *each("joint_loads", of_loads),
+                (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
+                *each("beams", of_beams),
+            ]
+        )
+
+
+def assembly_in(system: System) -> Assembly | None:
+    """The parts of a system, if it was assembled from parts."""
+    return system.params if isinstance(system.params, Assembly) else None
+
+
+def _joint_block(group: JointGroup, closes: bool) -> ConstraintBlock:
+    return ConstraintBlock("joint", group.names, len(group.kept), closes, lambda at: group.constraints(at.bodies))
 
 
 def as_assembly(system: System) -> Assembly:
     """The parts of an assembled system."""
-    if not isinstance(system.params, Assembly):
+    model = assembly_in(system)
+    if model is None:
         raise ModelError("this needs a system from assemble; one from functions has no bodies and joints")
-    return system.params
-
-
-@jax.jit
-def kinetic(t: Array, q: Vector, v: Vector, model: Assembly) -> Array:
-    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies and beams."""
-    rates = jax.jvp(model.frames, (q,), (v,))[1]
-    return 0.5 * model.inertia_form(rates, rates)
-
-
-@jax.jit
-def potential(t: Array, q: Vector, model: Assembly) -> Array:
-    """Gravity, beams, and all loads that have a potential."""
-    bodies, gauges = model.frames(q), model.parts(q)[1]
-    weight = model.inertia_form(bodies, jnp.zeros_like(bodies).at[:, 0].set(model.gravity))
-    strain = total(model.beams, lambda group: jnp.sum(group.energies(bodies)), q)
-    springs = total(model.loads, lambda group: group.potential(t, bodies), q)
-    return total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs + strain - weight
-
-
-@jax.jit
-def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
-    """Generalised forces: the derivative of virtual power by virtual velocities."""
-    motion = lambda w: (jax.jvp(model.frames, (q,), (w,))[1], model.parts(w)[1])
-    (bodies, gauges), (rates, gauge_rates) = (model.frames(q), model.parts(q)[1]), motion(v)
-
-    def power(w):
-        virtual, gauge_virtual = motion(w)
-        on_bodies = total(model.loads, lambda group: group.power(t, bodies, rates, virtual), q)
-        on_bodies = on_bodies + total(model.beams, lambda group: group.power(bodies, virtual), q)
-        return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
-
-    return jax.grad(power)(jnp.zeros_like(q))
-
-
-@jax.jit
-def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
-    """Internal constraints, joints and gauges of the tree, and then all that closes loops."""
-    bodies, (blocks, gauges) = model.frames(q), model.parts(q)
-    internal = [jax.vmap(kind.constraint)(block).ravel() for kind, block in blocks if kind.internal]
-    measured = _gauge_rows(model, bodies, gauges)
-    in_tree = sum(gauge.group < len(model.tree) for gauge in model.gauges)
-    tree, closing = ([group.constraints(bodies) for group in groups] for groups in (model.tree, model.closing))
-    return jnp.concatenate(
-        [*internal, *tree, measured[:in_tree], *closing, measured[in_tree:], model.gears.off(gauges) - model.gears.offset]
-    )
-
-
-def _gauge_rows(model: Assembly, bodies: Rows, gauges: Float[Array, " g"]) -> Float[Array, " g"]:
-    """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
-    angular = np.array([gauge.angular for gauge in model.gauges], bool)
-    off = gauges - model.readings(bodies)
-    return jnp.where(angular, jnp.sin(off), off)
-
-
-@jax.jit
-def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
-    r"""The nodal reparametrisation of the tree: body $i$ moves by $M_1(u_1) \cdots M_i(u_i)$, the motions on its path (93)."""
-    bodies, gauges = model.frames(q), model.parts(q)[1]
-    moved = _carry(model, _branch_motions(model, u, bodies), bodies)
-    places = np.array([gauge.increment for gauge in model.gauges], int)
-    return model.coordinates(moved, gauges + u[places])
-
-
-def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:
-    """The motion of every body relative to the one that it hangs on; none for bodies that rest."""
-    motions, order, begin = [jax.vmap(Motion.move)(jnp.zeros((1, 3), u.dtype))], np.zeros(len(model.bodies), int), 0
-    for group in model.tree:
-        end = begin + group.count * len(group.columns)
-        order[np.asarray(group.children)] = sum(len(part.shift) for part in motions) + np.arange(group.count)
-        motions.append(group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies))
-        begin = end
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *motions)
-
-
-def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
-    """Compose the motions along the tree by pointer jumping, in as many rounds as the depth has binary digits."""
-    ancestors = _ancestors(model.parents)
-    compose = jax.vmap(lambda outer, inner: outer @ inner)
-
-    def jump(motions, ancestor):
-        return compose(jax.tree.map(lambda leaf: leaf[ancestor], motions), motions), None
-
-    motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
-    turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
-    return turned + jnp.pad(motions.shift[:, None], ((0, 0), (0, 3), (0, 0)))
-
-
-def _ancestors(parents: Indices) -> np.ndarray:
-    """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
-    current = np.asarray(parents)
-    rounds: list[np.ndarray] = []
-    while not (rounds and np.array_equal(rounds[-1], current)):
-        rounds.append(current)
-        current = current[current]
-    return np.array(rounds[:-1])
+    return model

@@ -1,23 +1,19 @@
-"""Where the bodies of a mechanism are: given poses, joint coordinates, and closing what does not meet."""
+"""Where the bodies of a mechanism are: given poses, points on bodies, joint coordinates."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..errors import ModelError
 from ..geometry import rotation
-from ..geometry.frame import Frame, Rows, identity
-from ..joints import Free
+from ..geometry.frame import Frame, identity
 from ..numerics.arrays import known, number
-from ..numerics.compile import compiled
-from ..numerics.lapack import pinv, solve
-from .model import Assembly
-from .parts import Joint, Parts
+from .connections import Joint
+from .mechanism import Mechanism
 from .spanning_tree import Branch
 
 Poses = dict[str, Frame]
@@ -77,7 +73,7 @@ def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
     return _local(joint.on_a) @ axes, _local(joint.on_b) @ axes
 
 
-def check_points(mechanism: Parts, frames: JointFrames) -> None:
+def check_points(mechanism: Mechanism, frames: JointFrames) -> None:
     """Refuse joints beside mass points: an offset could not turn with them."""
     for name, pair in frames.items():
         joint = mechanism.connections[name]
@@ -87,9 +83,10 @@ def check_points(mechanism: Parts, frames: JointFrames) -> None:
                 raise ModelError(f"joint {name!r} is not at the mass point {body!r}, but off it by {offset.tolist()}; place them together")
 
 
-def reference_poses(mechanism: Parts, given: Poses) -> Poses:
+def reference_poses(mechanism: Mechanism, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
-    poses = {"ground": identity()} | given
+    fixed = {name: Frame.from_rows(body.lift(jnp.zeros(0))) for name, body in mechanism.bodies.items() if body.size == 0}
+    poses = fixed | given
     told = {name: joint for name, joint in mechanism.connections.items() if joint.at is None}
     found = True
     while found:
@@ -109,7 +106,7 @@ def reference_poses(mechanism: Parts, given: Poses) -> Poses:
 
 
 def set_coordinates(
-    mechanism: Parts, poses: Poses, frames: JointFrames, branches: Branches, names: Sequence[str], wanted: Coordinates
+    mechanism: Mechanism, poses: Poses, frames: JointFrames, branches: Branches, names: Sequence[str], wanted: Coordinates
 ) -> Poses:
     """Move along the tree until its joints have the wanted coordinates; other joints keep their relative position."""
     moved = dict(poses)
@@ -127,71 +124,6 @@ def set_coordinates(
         on_parent, on_child = (on_b, on_a) if branch.reverse else (on_a, on_b)
         moved[child] = moved[parent] @ on_parent @ (relative.inverse() if branch.reverse else relative) @ on_child.inverse()
     return moved
-
-
-def joint_gaps(model: Assembly, rows: Rows) -> dict[str, float]:
-    """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
-    gaps: dict[str, float] = {}
-    for group in model.joints:
-        values = known(group.constraints(rows).reshape(group.count, -1))
-        if values is not None:
-            gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
-    return gaps
-
-
-def close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
-    """Positions near `rows` in which all joints meet and have the wanted coordinates: damped least squares, bodies moved least.
-
-    Differentiable by the parameters of the joints and by the coordinates: the derivative too moves bodies least.
-    """
-    where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
-    columns = tuple((*where[name], values.size) for name, values in wanted.items())
-    target = jnp.concatenate([jnp.zeros(0, rows.dtype), *(wanted[name].astype(rows.dtype) for name in wanted)])
-    fixed = jax.lax.stop_gradient((model, rows, target))
-    found, J = _levenberg_marquardt(*fixed, columns)
-    return _move(model, found, -pinv(J) @ _gap(model, found, target, columns))
-
-
-def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
-    """Every body moved freely by six increments, as far as its coordinates can."""
-    carry = jax.vmap(lambda w, frame: Free().motion(w, frame, frame)(frame).rows)
-    moved = carry(w.reshape(-1, 6), jax.vmap(Frame.from_rows)(rows))
-    return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
-
-
-def _gap(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Float[Array, " gap"]:
-    """Constraints of all joints, and how far coordinates are from what is wanted; angles up to full turns."""
-    joints = [group.constraints(rows) for group in model.joints]
-    read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
-    off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
-    angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
-    return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
-
-
-@compiled
-def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> tuple[Rows, Float[Array, "gap six"]]:
-    """Steps of least norm, damped as their success asks for; the position, and the Jacobian of the gap there."""
-    eps, none = jnp.finfo(rows.dtype).eps, jnp.zeros(6 * rows.shape[0], rows.dtype)
-    gap = lambda rows: _gap(model, rows, target, columns)
-    slope = lambda rows: jax.jacfwd(lambda w: gap(_move(model, rows, w)))(none)
-
-    def body(carry):
-        rows, value, damping, steps = carry
-        J = slope(rows)
-        square = J @ J.T
-        floor = (damping + 4 * eps) * jnp.trace(square) / max(value.size, 1)
-        moved = _move(model, rows, -J.T @ solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value))
-        after = gap(moved)
-        better = jnp.linalg.norm(after) < jnp.linalg.norm(value)
-        keep = lambda new, old: jnp.where(better, new, old)
-        return keep(moved, rows), keep(after, value), jnp.where(better, 0.1 * damping, jnp.maximum(8 * damping, 1e-6)), steps + 1
-
-    def unfinished(carry):
-        _, value, damping, steps = carry
-        return (jnp.max(jnp.abs(value)) > 8 * eps) & (steps < 300) & (damping < 1e6)
-
-    found = jax.lax.while_loop(unfinished, body, (rows, gap(rows), jnp.asarray(1e-3, rows.dtype), jnp.int32(0)))[0]
-    return found, slope(found)
 
 
 def _local(value: Any) -> Frame:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..constraints.calculus import constraint_jacobian
-from ..constraints.splitting import constraint_count, known_independent, rank_tolerance
+from ..constraints.counts import constraint_count, known_independent, rank_tolerance
 from ..joints import Free
 from ..system import System, Vector
 from .model import as_assembly
@@ -25,7 +25,7 @@ def describe(system: System, q: Vector) -> str:
     for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
         for group in groups:
             kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
-            lines.append(f"  {kind} ({len(group.rows)} constraints each, {role}): {', '.join(group.names)}")
+            lines.append(f"  {kind} ({len(group.kept)} constraints each, {role}): {', '.join(group.names)}")
     if independent is not None and constraints > independent:
         lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
     return "\n".join(lines)

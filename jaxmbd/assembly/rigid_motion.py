@@ -13,11 +13,14 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..geometry.frame import Rows
 from ..geometry.rotation import axial, determinant, solve
-from ..system import System, Vector
+from ..system import Vector
 from .model import Assembly
 
 Vectors = Float[Array, "bodies 3"]
 Matrices = Float[Array, "bodies 3 3"]
+
+HALF_A_TURN = -0.985
+"""The cosine of some 170 degrees: beyond it, rotations to either side are too close to be told apart."""
 
 
 class Spread(eqx.Module):
@@ -85,13 +88,11 @@ def generalised_force(model: Assembly, rows: Rows, force: Vectors, torque: Vecto
     return jax.vjp(model.frames, q)[1](on_rows)[0]
 
 
-def turned_over(system: System, q: Vector, move: Vector) -> Array:
-    """Whether a body of a mechanism turned by more than some 170 degrees, or inside out: no equations tell those roots from right ones."""
-    if not isinstance(system.params, Assembly):
-        return jnp.array(False)
-    before, change = directors(system.params.frames(q)), directors(lifted(system.params, move))
+def turned_over(model: Assembly, q: Vector, move: Vector) -> Array:
+    """Whether a body turned by almost half a turn, or inside out: no equations tell those roots from right ones."""
+    before, change = directors(model.frames(q)), directors(lifted(model, move))
     cosine = 0.5 * (jnp.einsum("nij,nij->n", before, before + change) - 1)
-    return jnp.any((cosine < -0.985) | (jax.vmap(determinant)(before + change) < 0))
+    return jnp.any((cosine < HALF_A_TURN) | (jax.vmap(determinant)(before + change) < 0))
 
 
 def on_bodies(model: Assembly, q: Vector, force: Vector) -> Float[Array, " d"]:

@@ -8,22 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..beams.beam import CONSERVATIVE, GALERKIN, node_name
-from ..beams.finite_volume import FiniteVolumeGroup
-from ..beams.galerkin import AbstractBeamGroup, BeamGroup
-from ..bodies import AbstractBody, Ground, PlanarBody, RigidBody
+from ..beams.beam import node_name
+from ..beams.elements import AbstractElements
+from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
-from .groups import JointGroup, JointLoadGroup, LoadGroup
+from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
+from .mechanism import Mechanism
 from .model import Assembly, Gauge, Gears
-from .parts import Parts
 from .placement import Branches, JointFrames, Poses, naming
-
-_SPATIAL = {RigidBody, Ground}  # for pairs of these all constraints of a joint count, and all its increments
 
 
 class Element(NamedTuple):
@@ -38,7 +35,7 @@ class Element(NamedTuple):
     reverse: bool
 
 
-def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames, poses: Poses, branches: Branches) -> Assembly:
+def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFrames, poses: Poses, branches: Branches) -> Assembly:
     """All parts of a mechanism, stacked by kind; `names` orders the bodies, kind by kind."""
     place = {name: index for index, name in enumerate(names)}
     classes = [type(mechanism.bodies[name]) for name in names]
@@ -49,9 +46,10 @@ def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames,
     parents = np.arange(len(names))
     for _, branch in branches:
         parents[branch.child] = branch.parent
+    gravity = {name: load for name, load in mechanism.loads.items() if isinstance(load, Gravity)}
     return Assembly(
         inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
-        gravity=sum((load.acceleration for load in mechanism.loads if isinstance(load, Gravity)), np.zeros(3)),
+        gravity=sum((load.acceleration for load in gravity.values()), np.zeros(3)),
         tree=tree,
         closing=closing,
         gears=_gears(mechanism, numbered),
@@ -62,6 +60,8 @@ def stack_mechanism(mechanism: Parts, names: Sequence[str], frames: JointFrames,
         kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
         bodies=tuple(names),
         parents=tuple(parents.tolist()),
+        gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
+        shapes=_shapes([mechanism.bodies[name] for name in names]),
     )
 
 
@@ -81,46 +81,49 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
 
 def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBody]]) -> tuple[JointGroup, ...]:
     """Joints stacked by kind, by the kinds of their bodies and by direction; then by what of them counts there."""
-    special = lambda *bodies: tuple(classes[i] for i in bodies) if {classes[i] for i in bodies} - _SPATIAL else None
-    keys = [(special(e.a, e.b), e.reverse) for e in elements]
+    special = lambda *kinds: None if all(kind.is_spatial() for kind in kinds) else kinds
+    keys = [(special(classes[e.a], classes[e.b]), e.reverse) for e in elements]
     groups = []
     for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
         members = [elements[i] for i in indices]
-        rows, columns = tuple(range(_row_count(members[0]))), tuple(range(members[0].kind.freedom))
-        masks = _effective(_group(members, rows, columns), classes)
+        kept, columns = tuple(range(_constraint_count(members[0]))), tuple(range(members[0].kind.freedom))
+        masks = _effective(_group(members, kept, columns), classes)
         for mask in dict.fromkeys(masks):
             groups.append(_group([e for e, own in zip(members, masks, strict=True) if own == mask], *mask))
     return tuple(groups)
 
 
-def _row_count(element: Element) -> int:
+def _constraint_count(element: Element) -> int:
     shape = jax.eval_shape(lambda: element.kind.constraint(identity(), identity())).shape
     if len(shape) != 1:
         raise ModelError(f"the constraint of joint {element.name!r} must return a vector (m,), but returned shape {shape}")
     return shape[0]
 
 
-def _group(members: Sequence[Element], rows: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
+def _group(members: Sequence[Element], kept: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
     kind, on_a, on_b = (stack([getattr(e, part) for e in members]) for part in ("kind", "on_a", "on_b"))
     a, b, names = (tuple(getattr(e, part) for e in members) for part in ("a", "b", "name"))
-    return JointGroup(kind, on_a, on_b, a, b, names, rows, columns, members[0].reverse)
+    return JointGroup(kind, on_a, on_b, a, b, names, kept, columns, members[0].reverse)
 
 
 def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Rows of each joint that depend on the coordinates of its bodies, and increments that move its child.
+    """Constraints of each joint that depend on the coordinates of its bodies, and increments that move its child.
 
-    In the plane, and on mass points, some never do. They are found from random positions of such bodies.
+    On bodies that have not all motions, as in the plane, and on mass points, some never do. They are found from random positions.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
-    if _SPATIAL.issuperset(kinds):
-        return [(group.rows, group.columns)] * group.count
+    if all(kind.is_spatial() for kind in kinds):
+        return [(group.kept, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
-    rows, columns = map(known, _slopes(*parts, *kinds, group.reverse))
-    if rows is None or columns is None:
-        raise ModelError(f"joint {group.names[0]!r} is in the plane or on a mass point; such mechanisms must be assembled outside jit")
+    kept, columns = map(known, _slopes(*parts, *kinds, group.reverse))
+    if kept is None or columns is None:
+        raise ModelError(
+            f"joint {group.names[0]!r} is on a {' or a '.join(dict.fromkeys(kind.__name__ for kind in kinds if not kind.is_spatial()))}; "
+            "what of it counts there is found from numbers, so that such mechanisms must be assembled outside jit"
+        )
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
-    return list(zip(pick(rows), pick(columns), strict=True))
+    return list(zip(pick(kept), pick(columns), strict=True))
 
 
 @compiled
@@ -139,9 +142,9 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
                 return first.lower((kind.backward(u, a, b)(a) @ on_a.inverse()).rows)
             return second.lower((kind.motion(u, a, b)(b) @ on_b.inverse()).rows)
 
-        rows = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
+        constraints = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
         columns = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else jnp.zeros((1, 0))
-        return jnp.max(jnp.abs(rows), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
+        return jnp.max(jnp.abs(constraints), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
 
     keys = jax.random.split(jax.random.key(0), 3)
     every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)
@@ -150,15 +153,13 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
 
 def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
     """A random position that such a body can take."""
-    increments = jax.random.normal(key, (6,))
-    if kind is PlanarBody:
-        increments = increments * jnp.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    increments = jnp.where(np.isin(np.arange(6), kind.twists), jax.random.normal(key, (6,)), 0.0)
     return kind.lower(Free().motion(increments, identity(), identity())(identity()).rows)
 
 
-def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
+def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
     """One for every joint coordinate that a load or a gear needs; those on the tree first."""
-    needed = {(load.joint, load.index) for load in mechanism.loads if isinstance(load, AbstractJointLoad)}
+    needed = {(load.joint, load.index) for load in mechanism.loads.values() if isinstance(load, AbstractJointLoad)}
     for gear in mechanism.gears.values():
         needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
     found, begin = [], 0
@@ -178,31 +179,45 @@ def _gauges(mechanism: Parts, tree: tuple[JointGroup, ...], closing: tuple[Joint
     return tuple(found)
 
 
-def _gears(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> Gears:
+def _gears(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> Gears:
     gears = mechanism.gears.values()
     first = tuple(numbered[gear.first, gear.indices[0]] for gear in gears)
     second = tuple(numbered[gear.second, gear.indices[1]] for gear in gears)
     ratio = stack([gear.ratio for gear in gears]) if gears else np.zeros(0)
-    return Gears(ratio, np.zeros(len(gears)), first, second, tuple(mechanism.gears))
+    return Gears(ratio, np.zeros((2, len(gears))), first, second, tuple(mechanism.gears))
 
 
-def _loads(mechanism: Parts, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
-    loads = [load for load in mechanism.loads if isinstance(load, AbstractLoad)]
-    bare = [load.bare() for load in loads]
-    ends = lambda group, end: tuple(place[getattr(loads[i], end)] for i in group)
-    return tuple(LoadGroup(stack([bare[i] for i in group]), ends(group, "a"), ends(group, "b")) for group in alike(bare))
+def _loads(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[LoadGroup, ...]:
+    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractLoad)]
+    bare = [load.bare() for _, load in named]
+
+    def group(members: Sequence[int]) -> LoadGroup:
+        a, b = (tuple(place[getattr(named[i][1], end)] for i in members) for end in ("a", "b"))
+        return LoadGroup(stack([bare[i] for i in members]), a, b, tuple(named[i][0] for i in members))
+
+    return tuple(map(group, alike(bare)))
 
 
-def _joint_loads(mechanism: Parts, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
-    loads = [load for load in mechanism.loads if isinstance(load, AbstractJointLoad)]
-    bare = [load.bare() for load in loads]
-    gauges = lambda group: tuple(numbered[loads[i].joint, loads[i].index] for i in group)
-    return tuple(JointLoadGroup(stack([bare[i] for i in group]), gauges(group)) for group in alike(bare))
+def _shapes(bodies: Sequence[AbstractBody]) -> tuple[ShapeGroup, ...]:
+    owned = [(place, shape) for place, body in enumerate(bodies) for shape in body.shape]
+    groups = [[owned[i] for i in group] for group in alike([shape for _, shape in owned])]
+    return tuple(ShapeGroup(stack([shape for _, shape in group]), tuple(place for place, _ in group)) for group in groups)
 
 
-def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGroup, ...]:
+def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
+    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractJointLoad)]
+    bare = [load.bare() for _, load in named]
+
+    def group(members: Sequence[int]) -> JointLoadGroup:
+        gauges = tuple(numbered[named[i][1].joint, named[i][1].index] for i in members)
+        return JointLoadGroup(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
+
+    return tuple(map(group, alike(bare)))
+
+
+def _beams(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:
     """Elements of all beams, stacked by kind and order."""
-    groups: list[AbstractBeamGroup] = []
+    groups = []
     for kind, order in dict.fromkeys((beam.kind, beam.order) for beam in mechanism.beams.values()):
         named = {name: beam for name, beam in mechanism.beams.items() if (beam.kind, beam.order) == (kind, order)}
         first = {name: order * np.arange(beam.elements) for name, beam in named.items()}
@@ -210,15 +225,12 @@ def _beams(mechanism: Parts, place: Mapping[str, int]) -> tuple[AbstractBeamGrou
         reference = [beam.nodes[first[name][:, None] + np.arange(order + 1)] for name, beam in named.items()]
         stiffness, inertia = (join([getattr(beam, part) for beam in named.values()]) for part in ("stiffness", "inertia"))
         places = (tuple(map(tuple, nodes)), tuple(named), tuple(beam.elements for beam in named.values()))
-        if kind == GALERKIN:
-            groups.append(BeamGroup(join(reference), stiffness, *places, inertia))
-        else:
-            groups.append(FiniteVolumeGroup(join(reference), stiffness, *places, kind == CONSERVATIVE))
+        groups.append(kind(join(reference), stiffness, None if kind.lumped else inertia, *places))
     return tuple(groups)
 
 
 def order_bodies(bodies: Mapping[str, AbstractBody]) -> tuple[str, ...]:
-    """Names kind by kind, each kind in the order of declaration; the ground comes last."""
-    kinds = list(dict.fromkeys(map(type, bodies.values())))
-    kinds.sort(key=lambda kind: kind is Ground)
+    """Names kind by kind, each kind in the order of declaration; what is fixed in space comes last."""
+    kinds: list[type[AbstractBody]] = list(dict.fromkeys(type(body) for body in bodies.values()))
+    kinds.sort(key=lambda kind: kind.size == 0)
     return tuple(name for kind in kinds for name, body in bodies.items() if type(body) is kind)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..constraints.consistency import as_coordinates
-from ..constraints.splitting import chart_directions, closure_jacobian
+from ..constraints.chart import chart_directions, closure_jacobian
+from ..constraints.inputs import as_coordinates
 from ..errors import ModelError
 from ..joints import Free
 from ..numerics.arrays import known

@@ -1,7 +1,7 @@
 r"""Beams: a curve of frames in space, cut into elements, each of whose nodes is a body of its own.
 
-A node carries the twelve coordinates of a rigid body. Elements with Lagrange polynomials give it stiffness and inertia, and it has none of
-its own but masses put on it; in a beam of finite volumes it is a rigid body with the inertia of the chunk of the beam about it.
+A node carries the twelve coordinates of a rigid body. Elements give it stiffness; they give it inertia too, and it has none of its own but
+masses put on it, or it is a rigid body with the inertia of the chunk of the beam about it, as the kind of the elements has it.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,10 +16,17 @@ from ..bodies.rigid import RigidBody
 from ..errors import ModelError
 from ..geometry.frame import Frame
 from ..numerics.arrays import known, number, stack
+from .elements import AbstractElements
+from .finite_volume import ConservativeFiniteVolumes, FiniteVolumes
+from .galerkin import GalerkinElements
 from .section import Section, with_residual_bending
 
-ORDERS = (1, 2, 3)
-GALERKIN, FINITE_VOLUME, CONSERVATIVE = KINDS = ("galerkin", "finite volume", "conservative finite volume")
+GALERKIN = "galerkin"
+KINDS: dict[str, type[AbstractElements]] = {
+    GALERKIN: GalerkinElements,
+    "finite volume": FiniteVolumes,
+    "conservative finite volume": ConservativeFiniteVolumes,
+}
 
 
 class Beam(eqx.Module):
@@ -35,6 +42,7 @@ class Beam(eqx.Module):
     - `"finite volume"`: two nodes, of which each keeps the balance of its chunk of the beam (S2, appendix); order 1 alone. With `corrected`
       the stiffness to shear is that of an element in which the moment varies, so that few elements bend as much as many do.
     - `"conservative finite volume"`: the same strains, with the forces of their potential.
+    - a class of your own, derived from `AbstractElements`.
     """
 
     nodes: Float[Array, "nodes 4 3"] | Float[np.ndarray, "nodes 4 3"]
@@ -42,7 +50,7 @@ class Beam(eqx.Module):
     inertia: Float[Array, "elements 4 4"] | Float[np.ndarray, "elements 4 4"]
     masses: dict[int, RigidBody]
     order: int = eqx.field(static=True)
-    kind: str = eqx.field(static=True, default=GALERKIN)
+    kind: type[AbstractElements] = eqx.field(static=True)
 
     @classmethod
     def line(
@@ -54,7 +62,7 @@ class Beam(eqx.Module):
         order: int = 1,
         normal: Any = None,
         masses: Mapping[int, Any] | None = None,
-        kind: str = GALERKIN,
+        kind: str | type[AbstractElements] = GALERKIN,
         corrected: bool = False,
     ) -> "Beam":
         r"""A straight beam from one point to another; $d_1$ is as near to `normal` as it can be (default: any direction)."""
@@ -72,7 +80,7 @@ class Beam(eqx.Module):
         elements: int,
         order: int = 1,
         masses: Mapping[int, Any] | None = None,
-        kind: str = GALERKIN,
+        kind: str | type[AbstractElements] = GALERKIN,
         corrected: bool = False,
     ) -> "Beam":
         r"""A beam along `curve(x) -> (position, rotation)` for $x$ from 0 to 1; the columns of the rotation are the directors.
@@ -80,35 +88,45 @@ class Beam(eqx.Module):
         $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each
         element, or a list with one for each element.
         """
-        if order not in ORDERS or elements < 1:
-            raise ModelError(f"a beam has elements of order 1, 2 or 3 and at least one, not {elements} of order {order}")
-        if kind not in KINDS or (kind != GALERKIN and order != 1):
-            raise ModelError(f"the kind of a beam is one of {', '.join(KINDS)}, the latter two of order 1, not {kind!r} of order {order}")
-        if corrected and kind == GALERKIN:
-            raise ModelError(f"corrected is for beams of kind {FINITE_VOLUME!r}; those of kind {GALERKIN!r} gain nothing from it")
+        chosen = _kind(kind)
+        if order not in chosen.orders or elements < 1:
+            orders = " or ".join(", ".join(map(str, chosen.orders)).rsplit(", ", 1))
+            raise ModelError(f"a beam of kind {kind!r} has elements of order {orders} and at least one, not {elements} of order {order}")
+        if corrected and not chosen.correctable:
+            usual = ", ".join(repr(name) for name, one in KINDS.items() if one.correctable)
+            raise ModelError(f"corrected is for beams of kind {usual}; those of kind {kind!r} gain nothing from it")
         rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
         _check_curve(known(rows))
         sections = _sections(section, elements)
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
         if corrected:
             stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
-        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order, kind)
+        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order, chosen)
 
     @property
     def bodies(self) -> list[RigidBody]:
-        """The bodies of all nodes; most of them without mass, but for finite volumes."""
+        """The bodies of all nodes; most of them without mass, unless elements are lumped."""
         places = range(self.nodes.shape[0])
-        if self.kind == GALERKIN:
+        if not self.kind.lumped:
             return [self.masses.get(i, RigidBody(0.0, np.zeros(3))) for i in places]
         found = _chunks(self.nodes, self.inertia)
         chunks = found if known(found) is None else np.asarray(found)
-        put_on = {i: body.inertia_matrix for i, body in self.masses.items()}
-        return [RigidBody.from_inertia_matrix(chunks[i] + put_on.get(i, 0.0)) for i in places]
+        put_on = {i: (chunks[i] + body.inertia_matrix, body.shape) for i, body in self.masses.items()}
+        return [RigidBody.from_inertia_matrix(*put_on.get(i, (chunks[i], None))) for i in places]
 
     @property
     def elements(self) -> int:
         """Number of elements."""
         return self.stiffness.shape[0]
+
+
+def _kind(kind: str | type[AbstractElements]) -> type[AbstractElements]:
+    """A class of elements, which may be given by its name."""
+    if isinstance(kind, type) and issubclass(kind, AbstractElements):
+        return kind
+    if kind not in KINDS:
+        raise ModelError(f"the kind of a beam is one of {', '.join(KINDS)}, or a class derived from AbstractElements, not {kind!r}")
+    return KINDS[kind]
 
 
 def _chunks(nodes: Any, inertia: Any) -> Float[Array, "nodes 4 4"]:

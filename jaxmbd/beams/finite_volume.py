@@ -18,7 +18,6 @@ promise for potentials holds up to the work of the difference. Conservative elem
 import math
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +25,7 @@ from jaxtyping import Array, Float
 
 from ..geometry.frame import Rows
 from ..geometry.rotation import from_cayley_vector
-from .galerkin import PERMUTATIONS, AbstractBeamGroup
+from .elements import PERMUTATIONS, AbstractLumpedElements
 
 Ends = Float[Array, "2 4 3"]
 
@@ -34,32 +33,33 @@ SPINS = np.array([[(-1 / 4) ** k / (4 * math.factorial(2 * k + n)) for n in (2, 
 r"""Power series of both factors in $|\theta|^2 = 4 \varphi^2$, with all terms that matter up to half a turn."""
 
 
-class FiniteVolumeGroup(AbstractBeamGroup):
-    """Finite-volume elements; their nodes are rigid bodies with the inertia of the chunks of the beam about them."""
+class AbstractFiniteVolumes(AbstractLumpedElements):
+    """Two nodes each, and one point of integration at mid-span."""
 
-    conservative: bool = eqx.field(static=True)
+    correctable: ClassVar[bool] = True
 
-    lumped: ClassVar[bool] = True
-
-    @property
-    def has_power(self) -> bool:
-        return not self.conservative
-
-    def inertia_form(self, a: Rows, b: Rows) -> Array:
-        return jnp.zeros((), a.dtype)
-
-    def strains(self, rows: Rows) -> Float[Array, "elements points 6"]:
+    def strains(self, rows: Rows) -> Float[Array, "elements 1 6"]:
         reference = jnp.asarray(self.reference, rows.dtype)
         change = jax.vmap(_displacement)(self.at_nodes(rows)) - jax.vmap(_displacement)(reference)
         return (change / self.measures(rows.dtype))[:, None]
 
-    def measures(self, dtype) -> Float[Array, "elements points"]:
+    def measures(self, dtype) -> Float[Array, "elements 1"]:
         points = jnp.asarray(self.reference, dtype)[:, :, 0]
         return jnp.sqrt(jnp.sum((points[:, 1] - points[:, 0]) ** 2, axis=1, keepdims=True))
 
+
+class ConservativeFiniteVolumes(AbstractFiniteVolumes):
+    """Elements with the forces of their potential alone."""
+
+
+class FiniteVolumes(AbstractFiniteVolumes):
+    """Elements that balance force and moment of both chunks, by forces beside those of their potential."""
+
+    @property
+    def has_power(self) -> bool:
+        return True
+
     def power(self, rows: Rows, virtual: Rows) -> Array:
-        if self.conservative:
-            return jnp.zeros((), rows.dtype)
         stress = self.resultants(rows) if self.stress is None else self.stress
         displacements, rates = jax.jvp(jax.vmap(_displacement), (self.at_nodes(rows),), (self.at_nodes(virtual),))
         return jnp.sum(stress[:, 0] * jax.vmap(_difference)(displacements, rates))

@@ -17,17 +17,26 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..geometry.rotation import Vector3
 from ..numerics.arrays import known, library, number
+from .shapes import AbstractShape, as_shapes
 
 Rows = Float[Array, "4 3"]
 Inertia = Float[Array, "4 4"] | Float[np.ndarray, "4 4"]
 IDENTITY = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 
 
+MOTIONS = ("along x", "along y", "along z", "about x", "about y", "about z")
+"""Components of velocity and angular velocity in space."""
+
+
 class AbstractBody(eqx.Module):
     """A kind of body. The functions of coordinates are of the class, the inertia of the instance.
 
-    `size` counts coordinates and `internal` their constraints; `twists` are the components of velocity and angular velocity that it has.
+    `size` counts coordinates, none of a body that is fixed in space, and `internal` their constraints. `twists` are the components of
+    velocity and angular velocity in space that it can have, 0 to 5. One that is not `oriented` has no directors of its own.
+    `shape` is what pictures show of it: one shape or several, apart from its inertia.
     """
+
+    shape: tuple[AbstractShape, ...] = eqx.field(converter=as_shapes, default=(), kw_only=True)
 
     size: ClassVar[int]
     internal: ClassVar[int]
@@ -53,6 +62,24 @@ class AbstractBody(eqx.Module):
     @abc.abstractmethod
     def inertia_matrix(self) -> Inertia:
         r"""$\Theta$."""
+
+    @classmethod
+    def is_spatial(cls) -> bool:
+        """Whether it has all motions of a rigid body, or none: then every constraint and every increment of a joint matters to it."""
+        return cls.size == 0 or len(cls.twists) == len(MOTIONS)
+
+    @classmethod
+    def can_carry(cls, other: type["AbstractBody"]) -> bool:
+        """Whether one of two such bodies can go along with the other: they translate, and as far as directors matter turn, alike."""
+        if cls.size == 0 or other.size == 0:
+            return True
+        different = set(cls.twists) ^ set(other.twists)
+        return not (different if cls.oriented and other.oriented else different & {0, 1, 2})
+
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> Any:
+        r"""The body with this $\Theta$, of whose leaves names of parameters are made; `None` for kinds without any."""
+        return None
 
     def check(self, name: str) -> None:
         """Refuse impossible numbers, naming the body."""
@@ -92,8 +119,8 @@ class Particle(AbstractBody):
     twists: ClassVar[tuple[int, ...]] = (0, 1, 2)
     oriented: ClassVar[bool] = False
 
-    def __init__(self, mass):
-        self.mass = number(mass)
+    def __init__(self, mass, shape=None):
+        self.mass, self.shape = number(mass), shape
 
     @staticmethod
     def lift(q: Vector3) -> Rows:
@@ -110,6 +137,11 @@ class Particle(AbstractBody):
     @property
     def inertia_matrix(self) -> Inertia:
         return moments(self.mass, (0.0, 0.0, 0.0), np.zeros((3, 3)))
+
+    @classmethod
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> "Particle":
+        return cls(theta[0, 0])
 
     def check(self, name: str) -> None:
         check_mass(name, self.mass)

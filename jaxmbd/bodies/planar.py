@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..numerics.arrays import known, number
 from .base import AbstractBody, Inertia, Rows, check_mass, moments
+from .shapes import Box, Cylinder, thickness
 
 
 class PlanarBody(AbstractBody):
@@ -17,7 +18,7 @@ class PlanarBody(AbstractBody):
     The other director is the first turned by a right angle. Joints are those of space: of their constraints only those count that
     the plane does not fulfil already, so that a revolute joint about $z$ has two and a prismatic one along an axis in the plane two.
 
-    `inertia` is the moment of inertia about the centre of mass, `com` its place in body axes.
+    `inertia` is the moment of inertia about the centre of mass, `com` its place in body axes, `shape` one shape or several for pictures.
     """
 
     mass: Any
@@ -28,8 +29,8 @@ class PlanarBody(AbstractBody):
     internal: ClassVar[int] = 1
     twists: ClassVar[tuple[int, ...]] = (0, 1, 5)
 
-    def __init__(self, mass, inertia, com=(0.0, 0.0)):
-        self.mass, self.inertia, self.com = number(mass), number(inertia), number(com)
+    def __init__(self, mass, inertia, com=(0.0, 0.0), shape=None):
+        self.mass, self.inertia, self.com, self.shape = number(mass), number(inertia), number(com), shape
         if self.com.shape != (2,) or self.inertia.shape != ():
             raise ModelError(
                 f"a planar body takes one moment of inertia and com (2,), not shapes {self.inertia.shape} and {self.com.shape}"
@@ -56,6 +57,12 @@ class PlanarBody(AbstractBody):
         first = self.mass * com
         return moments(self.mass, first, 0.5 * self.inertia * np.diag([1.0, 1.0, 0.0]) + first[:, None] * com)
 
+    @classmethod
+    def from_inertia_matrix(cls, theta: Inertia) -> "PlanarBody":
+        first = theta[0, 1:3]
+        com = first / theta[0, 0]
+        return cls(theta[0, 0], theta[1, 1] + theta[2, 2] - first @ com, com)
+
     def check(self, name: str) -> None:
         check_mass(name, self.mass)
         inertia = known(self.inertia)
@@ -64,15 +71,17 @@ class PlanarBody(AbstractBody):
 
     @classmethod
     def rod(cls, mass, length) -> "PlanarBody":
-        """A homogeneous slender rod, its centre at the origin."""
-        return cls(mass, mass * length**2 / 12)
+        """A homogeneous slender rod, its centre at the origin, along the first body axis."""
+        thin = thickness(length)
+        return cls(mass, mass * length**2 / 12, shape=Box((length, thin, thin)))
 
     @classmethod
     def plate(cls, mass, size) -> "PlanarBody":
         """A homogeneous rectangle with edges along the body axes."""
-        return cls(mass, mass * (size[0] ** 2 + size[1] ** 2) / 12)
+        shape = Box((size[0], size[1], thickness(*size)))
+        return cls(mass, mass * (size[0] ** 2 + size[1] ** 2) / 12, shape=shape)
 
     @classmethod
     def disc(cls, mass, radius) -> "PlanarBody":
         """A homogeneous disc."""
-        return cls(mass, mass * radius**2 / 2)
+        return cls(mass, mass * radius**2 / 2, shape=Cylinder(radius, thickness(radius)))

@@ -12,6 +12,7 @@ from scipy.spatial import ConvexHull
 from ..errors import ModelError
 from ..numerics.arrays import known, library, number
 from .base import AbstractBody, Inertia, Rows, check_mass, moments
+from .shapes import AbstractShape, Box, Cylinder, Hull, Sphere, Tube, thickness
 
 PRODUCTS = np.array([[0.5, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0.5],
                      [0, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0]])  # fmt: skip
@@ -26,6 +27,7 @@ class RigidBody(AbstractBody):
     - `mass`.
     - `inertia`: the inertia tensor about the centre of mass in body axes, a full 3x3 matrix or three principal values.
     - `com`: the centre of mass in body axes; the origin of the body is where its coordinates $\varphi$ are.
+    - `shape`: one shape or several, for pictures. Bodies that are built as boxes, spheres and so on remember theirs.
 
     An inertia that no distribution of mass has (one that violates the triangle inequality) warns and runs.
     """
@@ -38,11 +40,11 @@ class RigidBody(AbstractBody):
     internal: ClassVar[int] = 6
     twists: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4, 5)
 
-    def __init__(self, mass, inertia, com=(0.0, 0.0, 0.0)):
+    def __init__(self, mass, inertia, com=(0.0, 0.0, 0.0), shape=None):
         inertia = number(inertia)
         if inertia.shape == (3,):
             inertia = inertia * np.eye(3) if isinstance(inertia, np.ndarray) else jnp.diag(inertia)
-        self.mass, self.inertia, self.com = number(mass), inertia, number(com)
+        self.mass, self.inertia, self.com, self.shape = number(mass), inertia, number(com), shape
         if self.inertia.shape != (3, 3) or self.com.shape != (3,):
             raise ModelError(f"inertia must have shape (3,) or (3, 3) and com (3,), not {self.inertia.shape} and {self.com.shape}")
 
@@ -82,41 +84,47 @@ class RigidBody(AbstractBody):
             )
 
     @classmethod
-    def from_euler_tensor(cls, mass, euler, com=(0.0, 0.0, 0.0)) -> "RigidBody":
+    def from_euler_tensor(cls, mass, euler, com=(0.0, 0.0, 0.0), shape=None) -> "RigidBody":
         r"""From the second moment of mass $E = \int (X - c)(X - c)^T dm$ about the centre of mass, $J = \mathrm{tr}(E) I - E$ (57)."""
         euler = number(euler)
-        return cls(mass, library(euler).trace(euler) * np.eye(3) - euler, com)
+        return cls(mass, library(euler).trace(euler) * np.eye(3) - euler, com, shape)
 
     @classmethod
-    def from_inertia_matrix(cls, theta) -> "RigidBody":
+    def from_inertia_matrix(cls, theta, shape=None) -> "RigidBody":
         r"""From $\Theta$ (4, 4), the mass with its first and second moments about the origin."""
         mass, com = theta[0, 0], theta[0, 1:] / theta[0, 0]
-        return cls.from_euler_tensor(mass, theta[1:, 1:] - mass * com[:, None] * com, com)
+        return cls.from_euler_tensor(mass, theta[1:, 1:] - mass * com[:, None] * com, com, shape)
 
     @classmethod
     def box(cls, mass, size: Any) -> "RigidBody":
         """A homogeneous box with edges along the body axes."""
-        return cls._principal(mass, [edge**2 / 12 for edge in size])
+        return cls._principal(mass, [edge**2 / 12 for edge in size], Box(size))
 
     @classmethod
     def sphere(cls, mass, radius) -> "RigidBody":
         """A homogeneous ball."""
-        return cls._principal(mass, [radius**2 / 5] * 3)
+        return cls._principal(mass, [radius**2 / 5] * 3, Sphere(radius))
 
     @classmethod
     def cylinder(cls, mass, radius, length) -> "RigidBody":
         """A homogeneous cylinder along the third body axis."""
-        return cls._principal(mass, [radius**2 / 4, radius**2 / 4, length**2 / 12])
+        return cls._principal(mass, [radius**2 / 4, radius**2 / 4, length**2 / 12], Cylinder(radius, length))
+
+    @classmethod
+    def tube(cls, mass, outer, inner, length) -> "RigidBody":
+        """A homogeneous hollow cylinder along the third body axis, by its outer and inner radius."""
+        across = (outer**2 + inner**2) / 4
+        return cls._principal(mass, [across, across, length**2 / 12], Tube(outer, inner, length))
 
     @classmethod
     def rod(cls, mass, length) -> "RigidBody":
         """A slender rod along the third body axis: no inertia about it, so that joints must determine that rotation."""
-        return cls._principal(mass, [0.0, 0.0, length**2 / 12])
+        return cls._principal(mass, [0.0, 0.0, length**2 / 12], Cylinder(0.5 * thickness(length), length))
 
     @classmethod
     def tetrahedron(cls, vertices: Any, density) -> "RigidBody":
         """A homogeneous tetrahedron with these vertices (4, 3) in body axes."""
-        return cls._solid(jnp.asarray(vertices)[None], density)
+        return cls._solid(jnp.asarray(vertices)[None], density, Hull(vertices))
 
     @classmethod
     def from_vertices(cls, vertices: Any, density) -> "RigidBody":
@@ -127,20 +135,20 @@ class RigidBody(AbstractBody):
             raise ModelError("from_vertices finds the hull of points from their numbers: call it outside jit and vmap")
         corners = vertices[ConvexHull(points).simplices]
         centre = jnp.broadcast_to(vertices.mean(axis=0), (len(corners), 1, 3))
-        return cls._solid(jnp.concatenate([centre, corners], axis=1), density)
+        return cls._solid(jnp.concatenate([centre, corners], axis=1), density, Hull(vertices))
 
     @classmethod
-    def _principal(cls, mass, second: Sequence) -> "RigidBody":
+    def _principal(cls, mass, second: Sequence, shape: AbstractShape) -> "RigidBody":
         """From the principal values of the Euler tensor for unit mass."""
         traced = library(mass, *second) is jnp
-        return cls.from_euler_tensor(mass, mass * (jnp.diag(jnp.stack(second)) if traced else np.diag(second)))
+        return cls.from_euler_tensor(mass, mass * (jnp.diag(jnp.stack(second)) if traced else np.diag(second)), shape=shape)
 
     @classmethod
-    def _solid(cls, tetrahedra: Float[Array, "t 4 3"], density) -> "RigidBody":
+    def _solid(cls, tetrahedra: Float[Array, "t 4 3"], density, shape: AbstractShape) -> "RigidBody":
         r"""A union of tetrahedra: $\int x x^T dV = \frac{V}{20}(\sum_i v_i v_i^T + \sum_i v_i \sum_j v_j^T)$ for each."""
         volumes = jnp.abs(jnp.linalg.det(tetrahedra[:, 1:] - tetrahedra[:, :1])) / 6
         masses, total = density * volumes, tetrahedra.sum(axis=1)
         mass = masses.sum()
         com = masses @ total / (4 * mass)
         second = jnp.einsum("t,tia,tib->ab", masses, tetrahedra, tetrahedra) + jnp.einsum("t,ta,tb->ab", masses, total, total)
-        return cls.from_euler_tensor(mass, second / 20 - mass * jnp.outer(com, com), com)
+        return cls.from_euler_tensor(mass, second / 20 - mass * jnp.outer(com, com), com, shape)

@@ -11,25 +11,25 @@ PROBES = 4
 """Random vectors with which the lengths of rows are estimated."""
 
 
-def momentum(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Vector:
+def momentum(system: System, t: Scalar, q: Vector, v: Vector) -> Vector:
     r"""Continuous Legendre transform $p = \partial L/\partial v$."""
-    return jax.grad(system.lagrangian, 2)(t, q, v, dt)
+    return jax.grad(system.lagrangian, 2)(t, q, v)
 
 
-def mass_matrix(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Float[Array, "n n"]:
+def mass_matrix(system: System, t: Scalar, q: Vector, v: Vector) -> Float[Array, "n n"]:
     r"""$M = \partial^2 L/\partial v^2$."""
-    return jax.hessian(system.lagrangian, 2)(t, q, v, dt)
+    return jax.hessian(system.lagrangian, 2)(t, q, v)
 
 
-def energy(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
+def energy(system: System, t: Scalar, q: Vector, v: Vector) -> Scalar:
     r"""$p \cdot v - L$, the Hamiltonian in terms of velocities."""
-    return momentum(system, t, q, v, dt) @ v - system.lagrangian(t, q, v, dt)
+    return momentum(system, t, q, v) @ v - system.lagrangian(t, q, v)
 
 
-def equations_of_motion(system: System, t: Scalar, q: Vector, v: Vector, a: Vector, dt: Scalar, control: PyTree = None) -> Vector:
+def equations_of_motion(system: System, t: Scalar, q: Vector, v: Vector, a: Vector, control: PyTree = None) -> Vector:
     r"""$\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} - f$, which constraint forces balance (3)."""
-    rate = jax.jvp(lambda t, q, v: momentum(system, t, q, v, dt), (jnp.asarray(t, q.dtype), q, v), (jnp.ones((), q.dtype), v, a))[1]
-    return rate - jax.grad(system.lagrangian, 1)(t, q, v, dt) - system.forces(t, q, v, control)
+    rate = jax.jvp(lambda t, q, v: momentum(system, t, q, v), (jnp.asarray(t, q.dtype), q, v), (jnp.ones((), q.dtype), v, a))[1]
+    return rate - jax.grad(system.lagrangian, 1)(t, q, v) - system.forces(t, q, v, control)
 
 
 def constraint_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "m n"]:

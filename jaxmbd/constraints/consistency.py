@@ -1,39 +1,18 @@
 """Checks of what the user gives, before anything is integrated. Inside `jit` or `vmap` only shapes can be checked."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
-from ..system import Scalar, System, Vector, VectorLike, is_parameter
+from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, constraint_rate, constraint_slopes, mass_matrix
-from .splitting import Split, chart_size, is_large, null_space, rank, rank_tolerance, split
-
-
-def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
-    """`q` as a floating vector, with the shapes of all functions of the system checked against it."""
-    q = jnp.asarray(q)
-    if q.ndim != 1 or q.size == 0:
-        raise ModelError(f"{name} must be a vector of coordinates, but has shape {q.shape}; use jax.vmap for batches")
-    q = q if jnp.issubdtype(q.dtype, jnp.floating) else q.astype(float)
-    _require_finite(q, name)
-    for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
-        _require_finite(leaf, "a parameter of the system")
-    _check_shapes(system.astype(q.dtype), q)
-    return q
-
-
-def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
-    """`value` as a finite vector of the shape and dtype of `q`."""
-    value = jnp.asarray(value)
-    if value.shape != q.shape:
-        raise ModelError(f"{name} has shape {value.shape}, but q0 has shape {q.shape}")
-    _require_finite(value, name)
-    return value.astype(q.dtype)
+from .counts import chart_size, rank, rank_tolerance
+from .manifold import manifold_at
+from .split import Split, null_space
 
 
 def check_position(system: System, t: Scalar, q: Vector, name: str) -> None:
@@ -52,7 +31,8 @@ def _require_on_manifold(system: System, pair: tuple[Array, Array], q: Vector, n
 
 def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> None:
     """Refuse positions off the manifold, velocities off its tangent space, motions without inertia, and charts that do not fit."""
-    given = [name for name in ("null_space", "chart") if system.has(name) and not is_large(system, q0)]
+    decomposed = manifold_at(system, t0, q0).decomposes
+    given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
         _check_basis_shape(name, system, t0, q0)
     position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
@@ -72,11 +52,12 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
 @compiled
 def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
     """All numbers that tell whether a start is consistent, in one compilation."""
-    if is_large(system, q):
-        return _position(system, t, q), _rates(system, t, q, v, dt), None, {}
-    at = split(system, t, q)
-    bases = {name: _basis(name, system, t, q, at) for name in given}
-    return _position(system, t, q), _rates(system, t, q, v, dt), _mass(system, t, q, v, dt, at), bases
+    numbers = _position(system, t, q), _rates(system, t, q, v, dt)
+    manifold = manifold_at(system, t, q)
+    if not manifold.decomposes:
+        return *numbers, None, {}
+    at = manifold.split()
+    return *numbers, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
 
 
 def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
@@ -98,9 +79,9 @@ def _rates(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple
     return jnp.abs(constraint_rate(system, t, q, v)), terms + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
 
 
-def _mass(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
+def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
     """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable."""
-    M = mass_matrix(system, t, q, v, dt)
+    M = mass_matrix(system, t, q, v)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
     return unit[:, None] * at.basis, M / jnp.outer(unit, unit)
@@ -164,25 +145,3 @@ def _basis(name: str, system: System, t: Scalar, q: Vector, at: Split) -> Float[
     moved = jnp.max(jnp.abs(system.chart(zero, q, t, t) - q)) if name == "chart" else jnp.zeros((), q.dtype)
     leaves, size = jnp.max(jnp.abs(G @ P), initial=0), jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0)
     return jnp.stack([leaves, moved, size, jnp.max(jnp.abs(q))])
-
-
-def _check_shapes(system: System, q: Vector) -> None:
-    scalar = jnp.zeros((), q.dtype)
-    if system.has("constraints"):
-        shape = jax.eval_shape(system.constraints, scalar, q).shape
-        if len(shape) != 1:
-            raise ModelError(f"constraints must return a vector (m,), but returned shape {shape}; wrap it in jnp.array([...])")
-    if system.has("forces") and not system.controlled:
-        shape = jax.eval_shape(system.forces, scalar, q, q).shape
-        if shape != q.shape:
-            raise ModelError(f"forces must return a vector of shape {q.shape}, but returned {shape}")
-    shape = jax.eval_shape(system.lagrangian, scalar, q, q, scalar).shape
-    if shape != ():
-        raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
-
-
-def _require_finite(value: ArrayLike, name: str) -> None:
-    numbers = known(value)
-    if numbers is not None and not np.isfinite(numbers).all():
-        where = f" at {np.flatnonzero(~np.isfinite(numbers)).tolist()}" if numbers.ndim else ""
-        raise ModelError(f"{name} has non-finite entries{where}")

@@ -1,82 +1,56 @@
-r"""Saddle point problems, in which constraints enter through products with $G$ and $G^T$ alone: the way of large systems.
+r"""Saddle point problems, in which constraints enter through products with $G$ and $G^T$ alone.
 
 A vector is split into a part that the constraints admit and one that constraint forces make up. Sparse matrices solve these problems in
-linear time, where a decomposition of $G$ would be dense.
+linear time, where a decomposition of $G$ would be dense. All functions are residuals as Newton's method sees them: unknowns are a vector
+of the size of the coordinates and then multipliers.
 """
-
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
 
-from ..numerics.linear import Auto
-from ..numerics.newton import Newton, Solution
-from ..system import Scalar, System, Vector
-from .calculus import constraint_forces, constraint_rate, constraint_slopes
-from .splitting import Split, constraint_count, saddle_layout
+from .calculus import constraint_forces, constraint_rate, equations_of_motion, momentum
 
 
-def solve_saddle(residual: Callable, start: Vector, args: PyTree, system: System, newton: Newton) -> Solution:
-    """Solve equations for a vector near `start` and a multiplier of every constraint."""
-    x = jnp.concatenate([start, jnp.zeros(constraint_count(system, start), start.dtype)])
-    return newton(residual, x, args, layout=saddle_layout(system, start, Split.trivial(start)))
-
-
-def least_multipliers(system: System, pull: Callable, args: PyTree, reaction: Vector) -> Float[Array, " m"]:
-    r"""Multipliers whose forces `pull(multipliers, args)` come nearest to a reaction; of several the smallest, up to the size of slopes.
-
-    With $A^T$ for `pull`: $y + A^T \lambda = r$ and $A y = 0$, so that $\lambda = (A A^T)^{-1} A r$.
-    """
-    solution = solve_saddle(_nearest, jnp.zeros_like(reaction), (pull, args, reaction), system, Newton())
-    return solution.value[reaction.size :]
-
-
-def _nearest(x, args):
-    pull, inner, reaction = args
+def nearest(x, args):
+    r"""With $A^T$ for `pull`: $y + A^T \lambda = r$ and $A y = 0$, so that $\lambda = (A A^T)^{-1} A r$."""
+    pull, reaction = args
     rest, multipliers = x[: reaction.size], x[reaction.size :]
-    forces = lambda multipliers: pull(multipliers, inner)
-    slope = jax.linear_transpose(forces, multipliers)(rest)[0]
-    return jnp.concatenate([rest + forces(multipliers) - reaction, slope])
+    slope = jax.linear_transpose(pull, multipliers)(rest)[0]
+    return jnp.concatenate([rest + pull(multipliers) - reaction, slope])
 
 
-def clearly_independent(system: System, t: Scalar, q: Vector) -> Array:
-    r"""Whether no constraint comes near to following from others, at the cost of one factorisation; doubtful ones count as dependent.
-
-    With rows of unit length in $G$, the matrix of the problem above has an inverse of the size of $(G G^T)^{-1}$.
-    """
-    slopes = constraint_slopes(system, t, q)
-    scales = 1 / jnp.where(slopes > 0, slopes, 1)
-    x = jnp.zeros(q.size + scales.size, q.dtype)
-    layout = saddle_layout(system, q, Split.trivial(q))._replace(dependent=False)
-    tangent = Auto().tangent(_nearest, x, (Partial(_scaled_pull), (system, t, q, scales), jnp.zeros_like(q)), layout)
-    return tangent.condition(x.size, x.dtype) < float(jnp.finfo(q.dtype).eps) ** -0.75
-
-
-def _scaled_pull(multipliers, args):
-    system, t, q, scales = args
-    return constraint_forces(system, t, q, scales * multipliers)
-
-
-def nearest_position(system: System, t: Scalar, q: Vector, newton: Newton) -> tuple[Vector, Array]:
-    r"""The position $q + G^T(q)\,w$ that fulfils the constraints, and the code of the solve."""
-    solution = solve_saddle(_normal_move, jnp.zeros_like(q), (system, t, q), system, newton)
-    return q + solution.value[: q.size], solution.result
-
-
-def _normal_move(x, args):
+def normal_move(x, args):
+    r"""A displacement $G^T(q)\,w$ that leads to the constraint manifold."""
     system, t, q = args
     move, w = x[: q.size], x[q.size :]
     return jnp.concatenate([move - constraint_forces(system, t, q, w), system.constraints(t, q + move)])
 
 
-def nearest_velocity(system: System, t: Scalar, q: Vector, v: Vector) -> Vector:
-    """The admissible velocity nearest to `v`."""
-    return solve_saddle(_normal_change, v, (system, t, q, v), system, Newton()).value[: q.size]
-
-
-def _normal_change(x, args):
+def normal_change(x, args):
+    """The admissible velocity nearest to a wanted one."""
     system, t, q, wanted = args
     v, w = x[: q.size], x[q.size :]
     return jnp.concatenate([v - wanted - constraint_forces(system, t, q, w), constraint_rate(system, t, q, v)])
+
+
+def legendre(x, args):
+    r"""$\partial L/\partial v + G^T \mu = p$ with $G v + \partial g/\partial t = 0$, for the constraints that a split picks."""
+    system, t, q, p, at = args
+    v, mu = x[: q.size], x[q.size :]
+    balance = momentum(system, t, q, v) - p
+    if mu.size == 0:
+        return balance
+    forces = constraint_forces(system, t, q, at.spread(mu))
+    return jnp.concatenate([balance + forces, at.pick(constraint_rate(system, t, q, v))])
+
+
+def euler_lagrange(x, args):
+    r"""$\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} + G^T \lambda = f$ and $\ddot g = 0$ (3)."""
+    system, t, q, v, control, at = args
+    a, mu = x[: q.size], x[q.size :]
+    balance = equations_of_motion(system, t, q, v, a, control)
+    if mu.size == 0:
+        return balance
+    forces = constraint_forces(system, t, q, at.spread(mu))
+    curvature = jax.jvp(lambda t, q, v: constraint_rate(system, t, q, v), (t, q, v), (jnp.ones_like(t), v, a))[1]
+    return jnp.concatenate([balance + forces, at.pick(curvature)])

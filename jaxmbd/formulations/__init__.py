@@ -4,4 +4,4 @@ from .base import AbstractFormulation as AbstractFormulation, Moves as Moves, Pr
 from .joint_multipliers import JointMultipliers as JointMultipliers
 from .multipliers import Multipliers as Multipliers
 from .null_space import NullSpace as NullSpace, null_space_source as null_space_source
-from .reparametrised import Reparametrised as Reparametrised, normal_correction as normal_correction
+from .reparametrised import Reparametrised as Reparametrised

@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..constraints.splitting import Split, constraint_count, fulfilled
+from ..constraints.counts import constraint_count, fulfilled
+from ..constraints.manifold import AbstractManifold, manifold_at
+from ..constraints.split import Split
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 
@@ -27,6 +29,11 @@ class Problem(eqx.Module):
     step: StepInput
     split: Split
     basis: Float[Array, "n d"]
+
+    @property
+    def manifold(self) -> AbstractManifold:
+        """The constraint manifold about the start of the step."""
+        return manifold_at(self.step.system, self.step.t0, self.step.q0)
 
     @property
     def rank(self) -> int:

@@ -8,12 +8,13 @@ from jaxtyping import Array
 from ..assembly.model import Assembly, as_assembly
 from ..assembly.rigid_motion import on_bodies
 from ..constraints.calculus import constraint_jacobian
-from ..constraints.splitting import Split, decompose, is_large, saddle_layout
+from ..constraints.counts import redundant
+from ..constraints.manifold import manifold_at
+from ..constraints.split import Split, decompose
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 from .base import AbstractFormulation, Moves, Problem
 from .multipliers import leading_moves, with_zero_multipliers
-from .null_space import redundant
 
 
 class JointMultipliers(AbstractFormulation):
@@ -43,8 +44,8 @@ class JointMultipliers(AbstractFormulation):
         return jnp.concatenate([of_bodies[:, _by_body(as_assembly(step.system))].ravel(), joints.ravel()])
 
     def layout(self, problem: Problem) -> Layout:
-        step, internal = problem.step, _internal(problem.step)
-        whole = saddle_layout(step.system, step.q0, problem.split, problem.scheme.stages)
+        internal = _internal(problem.step)
+        whole = problem.manifold.layout(problem.split, problem.scheme.stages)
         pairs = tuple((coordinate, row - internal) for coordinate, row in whole.pairs)
         return whole._replace(multipliers=self._count(problem), pairs=pairs)
 
@@ -77,7 +78,7 @@ def _internal(step: StepInput) -> int:
 
 def _joint_split(step: StepInput) -> Split:
     """Independent combinations of the constraints of joints, if some are redundant, by what bodies can feel of them."""
-    if is_large(step.system, step.q0) or not redundant(step):
+    if not manifold_at(step.system, step.t0, step.q0).decomposes or not redundant(step.system, step.q0):
         return Split.trivial(step.q0)
     system, t, q = jax.lax.stop_gradient((step.system, step.t0, step.q0))
     model, count = as_assembly(system), _internal(step)

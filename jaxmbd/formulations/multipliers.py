@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.model import as_assembly
-from ..constraints.splitting import Split, is_large, saddle_layout, split
+from ..constraints.manifold import manifold_at
+from ..constraints.split import Split
 from ..numerics.lapack import solve
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
@@ -20,7 +20,7 @@ class Multipliers(AbstractFormulation):
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         system, q = step.system, step.q0
-        at = Split.trivial(q) if system.closures == 0 or is_large(system, q) else split(system, step.t0, q)
+        at = Split.trivial(q) if system.closures == 0 else manifold_at(system, step.t0, q).split()
         return Problem(scheme, step, at, jnp.zeros((q.size, 0), q.dtype))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
@@ -51,11 +51,10 @@ class Multipliers(AbstractFormulation):
         return np.arange(problem.scheme.stages * problem.step.q0.size), problem.scheme.stages * problem.rank
 
     def layout(self, problem: Problem) -> Layout | None:
-        system, q = problem.step.system, problem.step.q0
-        layout = saddle_layout(system, q, problem.split, problem.scheme.stages)
+        layout = problem.manifold.layout(problem.split, problem.scheme.stages)
         if not problem.scheme.rigid:
             return layout
-        return layout._replace(held=tuple(as_assembly(system).internal_rows())) if problem.split.rows is None else None
+        return layout._replace(held=problem.step.system.structure.internal) if problem.split.rows is None else None
 
     def moves(self, x: Array, problem: Problem) -> Moves:
         return leading_moves(x, problem)

@@ -7,17 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..constraints.splitting import (
-    Split,
-    constraint_count,
-    correct_null_space,
-    is_large,
-    null_space,
-    pull_to_chart,
-    rank,
-    split,
-    split_coordinates,
-)
+from ..constraints.counts import redundant
+from ..constraints.split import Split, correct_null_space, null_space, split, split_coordinates
 from ..errors import ModelError
 from ..numerics.lapack import solve
 from ..schemes import AbstractScheme, StepInput
@@ -37,7 +28,7 @@ class NullSpace(AbstractFormulation):
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         source = null_space_source(self.source, step.system, ("user", "chart"))
-        return with_basis(scheme, step, source, split_for(source, step, redundant(step)))
+        return with_basis(scheme, step, source, split_for(source, step, redundant(step.system, step.q0)))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         return moves.ravel(), unit_length(moves, problem)
@@ -65,11 +56,6 @@ def null_space_source(wanted: str, system: System, order: tuple[str, ...]) -> st
     return wanted
 
 
-def redundant(step: StepInput) -> bool:
-    """Whether some constraints follow from others."""
-    return rank(step.system, step.q0) < constraint_count(step.system, step.q0)
-
-
 def split_for(source: str, step: StepInput, combine: bool) -> Split:
     """The split that a null space matrix is built from, or that is asked to combine constraints; a trivial one if neither."""
     system, t, q = step.system, step.t0, step.q0
@@ -93,8 +79,7 @@ def reduced_balance(moves: Moves, source: str, problem: Problem) -> Float[Array,
     if scheme.acting != "start":
         return _balance_on_implicit_null_space(moves, problem)
     balance = problem.balance(moves)
-    matrix_free = source == "chart" and step.system.closures == 0 and is_large(step.system, step.q0)
-    first = pull_to_chart(step.system, step.t0, step.q0, balance[0]) if matrix_free else problem.basis.T @ balance[0]
+    first = problem.manifold.reduced(problem.basis, balance[0], on_chart=source == "chart" and step.system.closures == 0)
     if scheme.stages == 1:
         return first
     basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.split))

@@ -5,17 +5,19 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from ..constraints.splitting import Split, split_coordinates
-from ..errors import ModelError, Result
+from ..constraints.counts import redundant
+from ..constraints.projection import normal_correction
+from ..constraints.split import split_coordinates
+from ..errors import ModelError
 from ..numerics.lapack import solve
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
-from ..system import Scalar, System, Vector
+from ..system import System
 from .base import AbstractFormulation, Moves, Problem, unit_length
 from .multipliers import Multipliers
-from .null_space import null_space_source, reduced_balance, redundant, split_for, with_basis
+from .null_space import null_space_source, reduced_balance, split_for, with_basis
 
 
 class Reparametrised(AbstractFormulation):
@@ -34,7 +36,7 @@ class Reparametrised(AbstractFormulation):
         source = self._source(step.system)
         if self._implicit(step.system):
             return with_basis(scheme, step, source, split_coordinates(step.system, step.t0, step.q0))
-        return with_basis(scheme, step, source, split_for(source, step, scheme.acting != "start" and redundant(step)))
+        return with_basis(scheme, step, source, split_for(source, step, scheme.acting != "start" and redundant(step.system, step.q0)))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         directions = problem.basis if problem.split.directions is None else problem.split.directions
@@ -76,20 +78,3 @@ class Reparametrised(AbstractFormulation):
         """Where the null space matrix comes from; that of a chart with open constraints needs the chart's own increments."""
         source = null_space_source(self.source, system, ("chart", "user"))
         return "qr" if source == "chart" and system.closures and self._implicit(system) else source
-
-
-def normal_correction(
-    system: System, t: Scalar, q: Vector, move: Vector, at: Split, normal: Float[Array, "n r"], newton: Newton
-) -> tuple[Vector, Array]:
-    r"""A displacement $d + R w$ from `q` to the constraint manifold at time `t`, $w$ solved from $g = 0$, and the code of the solve."""
-    if normal.shape[1] == 0:
-        return move, jnp.int32(Result.SUCCESS)
-    w = jnp.zeros(normal.shape[1], q.dtype)
-    size = jnp.max(jnp.abs(q + move)) / jnp.max(jnp.abs(normal))
-    solution = newton(_normal_residual, w, (system, t, q + move, at, normal), scale=jnp.full_like(w, size))
-    return move + normal @ solution.value, solution.result
-
-
-def _normal_residual(w, args):
-    system, t, q, at, normal = args
-    return at.pick(system.constraints(t, q + normal @ w))

@@ -1,6 +1,7 @@
 """Joints: what two frames may do relative to each other."""
 
 from .base import AbstractJoint as AbstractJoint, Free as Free
+from .distance import Distance as Distance
 from .lower_pairs import (
     Cylindrical as Cylindrical,
     Fixed as Fixed,
@@ -10,4 +11,6 @@ from .lower_pairs import (
     Screw as Screw,
     Spherical as Spherical,
 )
-from .others import Distance as Distance, PointOnLine as PointOnLine, Universal as Universal, UserJoint as UserJoint
+from .point_on_line import PointOnLine as PointOnLine
+from .universal import Universal as Universal
+from .user import UserJoint as UserJoint

@@ -21,7 +21,7 @@ class AbstractJoint(eqx.Module):
     The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
     from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set,
     `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients` whether the directors
-    of either frame matter.
+    of either frame matter, `meets` whether the origins of both frames are one point in some position.
     """
 
     freedom: ClassVar[int]
@@ -29,6 +29,7 @@ class AbstractJoint(eqx.Module):
     angular: ClassVar[tuple[bool, ...]] = ()
     additive: ClassVar[bool] = True
     orients: ClassVar[tuple[bool, bool]] = (True, True)
+    meets: ClassVar[bool] = True
 
     @abc.abstractmethod
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
@@ -123,12 +124,12 @@ def angle_about(a: Frame, b: Frame) -> Array:
     return jnp.arctan2(b.x @ a.y, b.x @ a.x)
 
 
-def axis_rows(a: Frame, b: Frame) -> Float[Array, "2"]:
+def axes_apart(a: Frame, b: Frame) -> Float[Array, "2"]:
     """Zero where the third directors are parallel (88)."""
     return jnp.array([a.z @ b.x, a.z @ b.y])
 
 
-def lock_rows(a: Frame, b: Frame) -> Float[Array, "3"]:
+def directors_apart(a: Frame, b: Frame) -> Float[Array, "3"]:
     """Zero where all directors are parallel."""
     return jnp.array([a.x @ b.y, a.y @ b.z, a.z @ b.x])
 
@@ -138,6 +139,6 @@ def offset(a: Frame, b: Frame) -> Float[Array, "3"]:
     return a.rotation.T @ (b.origin - a.origin)
 
 
-def turned(a: Frame, components: Float[Array, "3"]) -> Motion:
+def turn_in(a: Frame, components: Float[Array, "3"]) -> Motion:
     """Rotation about the origin of a frame by a rotation vector given in its directors."""
     return Motion.turn(a.rotation @ components, a.origin)

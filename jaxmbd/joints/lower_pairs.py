@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..numerics.arrays import number
-from .base import AbstractAxisJoint, AbstractJoint, angle_about, axis_rows, check_not_zero, lock_rows, offset, turned
+from .base import AbstractAxisJoint, AbstractJoint, angle_about, axes_apart, check_not_zero, directors_apart, offset, turn_in
 
 
 class Fixed(AbstractJoint):
@@ -18,7 +18,7 @@ class Fixed(AbstractJoint):
     freedom: ClassVar[int] = 0
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "6"]:
-        return jnp.concatenate([b.origin - a.origin, lock_rows(a, b)])
+        return jnp.concatenate([b.origin - a.origin, directors_apart(a, b)])
 
     def motion(self, u: Float[Array, " 0"], a: Frame, b: Frame) -> Motion:
         return Motion.move(jnp.zeros_like(a.origin))
@@ -37,7 +37,7 @@ class Spherical(AbstractJoint):
         return b.origin - a.origin
 
     def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
-        return turned(a, u)
+        return turn_in(a, u)
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         return rotation.log(a.rotation.T @ b.rotation)
@@ -56,7 +56,7 @@ class Revolute(AbstractAxisJoint):
         self.axis = number(axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
-        return jnp.concatenate([b.origin - a.origin, axis_rows(a, b)])
+        return jnp.concatenate([b.origin - a.origin, axes_apart(a, b)])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
         return Motion.spin(u[0], a.z, a.origin)
@@ -78,7 +78,7 @@ class Prismatic(AbstractAxisJoint):
         self.axis = number(axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
-        return jnp.concatenate([offset(a, b)[:2], lock_rows(a, b)])
+        return jnp.concatenate([offset(a, b)[:2], directors_apart(a, b)])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[0] * a.z)
@@ -100,7 +100,7 @@ class Cylindrical(AbstractAxisJoint):
         self.axis = number(axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "4"]:
-        return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b)])
+        return jnp.concatenate([offset(a, b)[:2], axes_apart(a, b)])
 
     def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[1] * a.z) @ Motion.spin(u[0], a.z, a.origin)
@@ -122,7 +122,7 @@ class Planar(AbstractAxisJoint):
         self.axis = number(axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "3"]:
-        return jnp.concatenate([offset(a, b)[2:], axis_rows(a, b)])
+        return jnp.concatenate([offset(a, b)[2:], axes_apart(a, b)])
 
     def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[0] * a.x + u[1] * a.y) @ Motion.spin(u[2], a.z, b.origin)
@@ -155,7 +155,7 @@ class Screw(AbstractAxisJoint):
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
         angle = self.coordinate(a, b)[0]
         thread = jnp.cos(angle) * (b.x @ a.y) - jnp.sin(angle) * (b.x @ a.x)
-        return jnp.concatenate([offset(a, b)[:2], axis_rows(a, b), thread[None]])
+        return jnp.concatenate([offset(a, b)[:2], axes_apart(a, b), thread[None]])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[0] * self.pitch / (2 * math.pi) * a.z) @ Motion.spin(u[0], a.z, a.origin)

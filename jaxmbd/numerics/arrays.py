@@ -24,7 +24,7 @@ def number(value: Any) -> Any:
 
 def known(value: Any) -> np.ndarray | None:
     """The numbers behind a value, or `None` inside a transformation that hides them."""
-    value = jax.lax.stop_gradient(value)
+    value = jax.lax.stop_gradient(value) if isinstance(value, jax.core.Tracer) else value
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 

@@ -17,24 +17,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Array, PyTree
 
+from .jaxpr import OPERATIONS, Flow, walk
+from .polynomials import gauss
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+MADE_OF_NUMBERS = (Flow.ELEMENTWISE, Flow.PRODUCT, Flow.CHOICE)
+"""Operations whose outcomes are functions of single numbers."""
 
+AT_ROUNDING = 4
+"""Units of rounding up to which the rest of an increment is not told from rounding errors, so that it is not divided by a tiny change."""
 
-QUADRATIC = _names("""
-    neg add sub mul add_any dot_general reduce_sum cumsum reshape transpose broadcast_in_dim squeeze expand_dims concatenate stack unstack
-    tile slice dynamic_slice gather scatter-add scatter-sub pad rev split convert_element_type copy copy_p reduce_precision square real imag
-""")
-ELEMENTWISE = _names("""
-    div atan2 pow integer_pow exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt abs
-    max min clamp select_n logistic erf erfc sign rem
-""")
-POINTS, WEIGHTS = (0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])), np.array([5.0, 8.0, 5.0]) / 18
+POINTS, WEIGHTS = gauss(3)
+"""Where between the two points the mean derivative of a function of single numbers is taken."""
 
 
 class Two:
@@ -68,11 +63,11 @@ def discrete_vjp(function: Callable, start: PyTree, end: PyTree) -> tuple[PyTree
 
     $\bar x \cdot (x_1 - x_0) = \bar y \cdot (f(x_1) - f(x_0))$ to rounding. Differentiable, like any other JAX code.
     """
-    graph, shape = jax.make_jaxpr(function, return_shape=True)(start)
+    program, shape = jax.make_jaxpr(function, return_shape=True)(start)
     leaves, structure = jax.tree.flatten(start)
     arguments = [Two(a, b) for a, b in zip(leaves, jax.tree.leaves(end), strict=True)]
     tape: list[tuple[Callable, list[Two], list[Any]]] = []
-    results = _evaluate(graph.jaxpr, graph.consts, arguments, tape)
+    results = walk(program, arguments, lambda equation, inputs: _apply(equation.primitive, equation.params, inputs, tape))
     outline = jax.tree.structure(shape)
     values = [jax.tree.unflatten(outline, [_at(result, side) for result in results]) for side in ("start", "end")]
 
@@ -111,31 +106,9 @@ def _at(value: Any, side: str) -> Any:
     return getattr(value, side) if isinstance(value, Two) else value
 
 
-def _evaluate(graph: Jaxpr, constants: Sequence[Any], arguments: list[Any], tape: list) -> list[Any]:
-    """Run the operations of a function at both points; those that do not depend on the point run once."""
-    known: dict[Any, Any] = dict(zip(graph.constvars, constants, strict=True)) | dict(zip(graph.invars, arguments, strict=True))
-    read = lambda atom: atom.val if isinstance(atom, Literal) else known[atom]
-    for equation in graph.eqns:
-        inputs = [read(atom) for atom in equation.invars]
-        inner = _inner_graph(equation.params)
-        of_platform = bool(equation.params.get("branches_platforms"))  # whose first input is the number of the platform
-        if inner is not None and len(inner.jaxpr.invars) == len(inputs) - of_platform:
-            outputs = _evaluate(inner.jaxpr, inner.consts, inputs[of_platform:], tape)
-        else:
-            outputs = _apply(equation.primitive, equation.params, inputs, tape)
-        known |= dict(zip(equation.outvars, outputs, strict=True))
-    return [read(atom) for atom in graph.outvars]
-
-
-def _inner_graph(params: dict[str, Any]) -> ClosedJaxpr | None:
-    """What a call runs, for operations that only call: `jit`, `checkpoint`, functions with derivative or platform rules of their own."""
-    if params.get("branches_platforms"):
-        return params["branches"][params["branches_platforms"].index(None)]
-    graph = params.get("call_jaxpr", None if "length" in params else params.get("jaxpr"))
-    return ClosedJaxpr(graph, ()) if isinstance(graph, Jaxpr) else graph
-
-
 def _apply(primitive: Any, params: dict[str, Any], inputs: list[Any], tape: list) -> list[Any]:
+    """Run an operation at both points, and keep how to pull back through it; one that does not depend on the point runs once."""
+
     def run(*values):
         out = primitive.bind(*values, **params)
         return list(out) if primitive.multiple_results else [out]
@@ -160,13 +133,21 @@ def _apply(primitive: Any, params: dict[str, Any], inputs: list[Any], tape: list
 
 
 def _rule(name: str, params: dict, inputs: list[Any], smooth: Callable, active: list[Two], outputs: list[Two]) -> Callable:
-    numerator_alone = name == "div" and not isinstance(inputs[1], Two)
-    if name in QUADRATIC or numerator_alone or (name == "integer_pow" and params["y"] == 2):
+    kind = OPERATIONS.get(name)
+    if kind is not None and _is_quadratic(name, params, inputs):
         return lambda weights: jax.vjp(smooth, *(x.mean for x in active))[1](weights)
-    if name in ELEMENTWISE:
+    if kind is not None and kind.flow in MADE_OF_NUMBERS:
         slopes = _divided_difference(smooth, [x.spread(outputs[0].start.shape) for x in active], outputs[0])
         return lambda weights: [_gathered(weights[0] * slope, x.start.shape) for slope, x in zip(slopes, active, strict=True)]
     return lambda weights: _corrected(smooth, active, outputs, weights)
+
+
+def _is_quadratic(name: str, params: dict, inputs: list[Any]) -> bool:
+    """Whether an operation is linear or quadratic in all that differs between the points, so no place or choice may differ."""
+    if any(isinstance(value, Two) and not value.smooth for value in inputs):
+        return False
+    numerator_alone = name == "div" and not isinstance(inputs[1], Two)
+    return OPERATIONS[name].quadratic or numerator_alone or (name == "integer_pow" and params["y"] == 2)
 
 
 def _gathered(weights: Array, shape: tuple[int, ...]) -> Array:
@@ -204,4 +185,4 @@ def _corrected(smooth: Callable, active: list[Two], outputs: list[Two], weights:
 
 def _above_rounding(rest: Array, size: Array) -> Array:
     """What is left of an increment, or zero where it cannot be told from rounding errors of terms of that size."""
-    return jnp.where(jnp.abs(rest) > 4 * jnp.finfo(rest.dtype).eps * size, rest, 0)
+    return jnp.where(jnp.abs(rest) > AT_ROUNDING * jnp.finfo(rest.dtype).eps * size, rest, 0)

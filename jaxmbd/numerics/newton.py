@@ -1,6 +1,7 @@
 """Newton's method, once for the whole library, with the derivative of its solution by the implicit function theorem."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,8 +9,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..errors import Result
+from .implicit import root_derivative
 from .linear import AbstractLinear, AbstractTangent, Auto
 from .linear.layout import Layout
+
+STEP_POWER = 0.75
+"""The power of the machine precision that a last step may have: a tangent good to the other quarter makes the next one rounding."""
+
+AT_ROUNDING = 512
+"""Units of rounding that a residual may still have when it stops falling: sums of many terms leave some hundred."""
+
+STALLED = 0.5
+"""The part of a residual that is left when it has stopped falling: an iteration that does any good takes off more than half."""
+
+SLOW = 0.3
+"""The part of a residual that a tangent in use may leave: with half a digit an iteration a new tangent is the shorter way."""
+
+SHORTEST = 1e-3
+"""The least part of a step that a line search tries; where even that does not help, the direction is not one of descent."""
 
 
 class Solution(eqx.Module):
@@ -63,7 +80,7 @@ class Newton(eqx.Module):
 
         `layout` tells the linear solver what the unknowns are. A solve that fails has the derivative zero, formed at the guess.
         """
-        return Solution(*_root(args, guess=jax.lax.stop_gradient((x0, scale)), fn=fn, newton=self, layout=layout))
+        return Solution(*_root(args, equations=Equations.near(x0, fn, scale, layout), newton=self))
 
     def solve(
         self,
@@ -75,29 +92,42 @@ class Newton(eqx.Module):
         active: Array | bool = True,
     ) -> tuple[Solution, AbstractTangent]:
         """The bare iteration, without a derivative in reverse mode, and its last tangent; `active=False` does nothing."""
-        x0, scale = jax.lax.stop_gradient((x0, scale))
-        *solution, tangent = _iterate(self, fn, x0, args, scale, layout, active)
+        *solution, tangent = _iterate(self, Equations.near(x0, fn, scale, layout), args, active)
         return Solution(*solution), tangent
 
 
+class Equations(NamedTuple):
+    """`fn(x, args) = 0` for unknowns near a guess `x0`, with their size (`None`: that of the largest) and what they are."""
+
+    fn: Callable
+    x0: Float[Array, " k"]
+    scale: Float[Array, " k"] | None
+    layout: Layout | None
+
+    @classmethod
+    def near(cls, x0: Float[Array, " k"], fn: Callable, scale: Float[Array, " k"] | None, layout: Layout | None) -> "Equations":
+        """With a guess and a size that are not differentiated."""
+        return cls(fn, *jax.lax.stop_gradient((x0, scale)), layout)
+
+    def tangent(self, linear: AbstractLinear, x: Float[Array, " k"], args: PyTree, valid: Array | bool = True) -> AbstractTangent:
+        """Their tangent at some unknowns."""
+        return linear.tangent(self.fn, x, args, self.layout, valid)
+
+
 @eqx.filter_custom_jvp
-def _root(args, *, guess, fn, newton, layout):
-    x0, scale = guess
-    return _iterate(newton, fn, x0, args, scale, layout, True)[:-1]
+def _root(args, *, equations, newton):
+    return _iterate(newton, equations, args, True)[:-1]
 
 
 @_root.def_jvp
-def _root_jvp(primals, tangents, *, guess, fn, newton, layout):
-    """Minus the inverse tangent times the derivative by the arguments: one solve, however many iterations were taken."""
+def _root_jvp(primals, tangents, *, equations, newton):
+    """The implicit function theorem, with a tangent at the root."""
     (args,), (d_args,) = primals, tangents
-    x, result, steps, residual = _root(args, guess=guess, fn=fn, newton=newton, layout=layout)
+    x, result, steps, residual = _root(args, equations=equations, newton=newton)
     solved = result == Result.SUCCESS
-    at = jnp.where(solved, x, guess[0])
-    _, d_fn = eqx.filter_jvp(lambda a: fn(at, a), (args,), (d_args,))
-    if d_fn is None:  # the equations do not depend on what is varied
-        return (x, result, steps, residual), (None, None, None, None)
-    tangent = newton.linear.tangent(fn, at, args, layout, valid=solved)
-    return (x, result, steps, residual), (jnp.where(solved, -tangent.solve(d_fn), 0), None, None, None)
+    at = jnp.where(solved, x, equations.x0)
+    solve = lambda b: equations.tangent(newton.linear, at, args, solved).solve(b)
+    return (x, result, steps, residual), (root_derivative(equations.fn, at, args, d_args, solve, solved), None, None, None)
 
 
 class _Iterate(eqx.Module):
@@ -111,10 +141,11 @@ class _Iterate(eqx.Module):
     slow: Array
 
 
-def _iterate(newton: Newton, fn: Callable, x0, args, scale, layout: Layout | None, active):
+def _iterate(newton: Newton, equations: Equations, args: PyTree, active: Array | bool):
     """Iterations with one tangent, inside a loop over tangents."""
-    evaluate = lambda x: fn(x, args)
-    renew = lambda x: newton.linear.tangent(fn, x, args, layout)
+    x0, scale = equations.x0, equations.scale
+    evaluate = lambda x: equations.fn(x, args)
+    renew = lambda x: equations.tangent(newton.linear, x, args)
     unsolved = lambda now: active & (now.result == Result.NOT_CONVERGED) & (now.steps < newton.max_steps)
 
     blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(renew, x0))
@@ -141,7 +172,7 @@ def _iterate(newton: Newton, fn: Callable, x0, args, scale, layout: Layout | Non
 def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTangent, magnitude, x0, scale) -> _Iterate:
     """One correction with a given tangent; `magnitude` belongs to `scale`, or to unknowns of size one."""
     eps = float(jnp.finfo(x0.dtype).eps)
-    step_tolerance = eps**0.75 if newton.step_tolerance is None else newton.step_tolerance
+    step_tolerance = eps**STEP_POWER if newton.step_tolerance is None else newton.step_tolerance
     residual_tolerance = eps if newton.residual_tolerance is None else newton.residual_tolerance
     largest = lambda x: jnp.max(jnp.abs(x), initial=0)
     size = lambda x: jnp.maximum(largest(x), largest(x0)) if scale is None else jnp.ones((), x.dtype)
@@ -159,13 +190,13 @@ def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTange
     length = (jnp.ones_like(x) if scale is None else scale) * size(x)
     moved = jnp.max(jnp.where(length > 0, jnp.abs(step) / jnp.where(length > 0, length, 1), 0), initial=0)
     finite = jnp.all(jnp.isfinite(x)) & jnp.isfinite(after)
-    stalled = (after > 0.5 * now.relative) & (after <= 512 * eps)
+    stalled = (after > STALLED * now.relative) & (after <= AT_ROUNDING * eps)
     done = finite & ((after <= residual_tolerance) | (moved <= step_tolerance) | stalled)
     broken = jnp.where(jnp.all(jnp.isfinite(now.rest)), Result.SINGULAR, Result.NON_FINITE)
     result = jnp.where(done, Result.SUCCESS, jnp.where(finite, Result.NOT_CONVERGED, broken)).astype(jnp.int32)
-    return _Iterate(jnp.where(finite, x, now.x), rest, after, result, now.steps + 1, after > 0.3 * now.relative)
+    return _Iterate(jnp.where(finite, x, now.x), rest, after, result, now.steps + 1, after > SLOW * now.relative)
 
 
 def _fraction(better: Callable, dtype) -> Array:
     """The step halved until it is better."""
-    return jax.lax.while_loop(lambda a: (a > 1e-3) & ~better(a), lambda a: a / 2, jnp.ones((), dtype))
+    return jax.lax.while_loop(lambda a: (a > SHORTEST) & ~better(a), lambda a: a / 2, jnp.ones((), dtype))

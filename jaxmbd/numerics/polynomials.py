@@ -23,3 +23,9 @@ def interpolation(nodes: np.ndarray, points: np.ndarray, derivative: int = 0) ->
     basis = [Polynomial.fromroots(np.delete(nodes, i)) for i in range(len(nodes))]
     columns = [phi.deriv(derivative)(np.asarray(points)) / phi(node) for phi, node in zip(basis, nodes, strict=True)]
     return np.stack(columns, axis=1)
+
+
+def lagrange(order: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values and slopes at the points of the polynomials of an order between equally spaced nodes, one a column."""
+    nodes = np.linspace(0, 1, order + 1)
+    return interpolation(nodes, points), interpolation(nodes, points, 1)

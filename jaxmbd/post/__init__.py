@@ -26,4 +26,6 @@ from .mechanisms import (
     linear_momentum as linear_momentum,
     poses as poses,
     reactions as reactions,
+    shapes as shapes,
 )
+from .points import PointMotion as PointMotion, point as point

@@ -27,7 +27,7 @@ class AlongBeam(eqx.Module):
     values: Float[Array, "rows points ..."]
 
 
-@along_trajectory
+@along_trajectory("q")
 def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear along the first and second director, stretch, bending about both, torsion: six values at every point.
 
@@ -36,13 +36,13 @@ def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     return along_beams(_model(system), trajectory.q, lambda stiffness, strains: strains)
 
 
-@along_trajectory
+@along_trajectory("q")
 def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear forces, axial force, bending moments and torque, along the directors: six values at every point."""
     return along_beams(_model(system), trajectory.q, resultants)
 
 
-@along_trajectory
+@along_trajectory("q")
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
     return along_beams(_model(system), trajectory.q, energy_density)
@@ -64,8 +64,7 @@ def along_beams(model: Assembly | RitzModel, q: Float[Array, "rows n"], read: Ca
     for part in _elements(model, q.dtype):
         values = jax.vmap(lambda q, part=part: read(part.stiffness, part.strains(q)))(q)
         cuts = np.cumsum(part.counts)[:-1]
-        points = np.polynomial.legendre.leggauss(part.measures.shape[1])[0]
-        places = jnp.split(distances(part.measures, part.counts, 0.5 * (points + 1)), cuts)
+        places = jnp.split(distances(part.measures, part.counts, part.points), cuts)
         for name, s, along in zip(part.names, places, jnp.split(values, cuts, axis=1), strict=True):
             found[name] = AlongBeam(s.ravel(), along.reshape(along.shape[0], -1, *along.shape[3:]))
     return found
@@ -84,6 +83,7 @@ class _Elements(NamedTuple):
 
     names: tuple[str, ...]
     counts: Indices
+    points: Float[np.ndarray, " points"]
     measures: Float[Array, "elements points"]
     stiffness: Sections
     strains: Callable
@@ -97,7 +97,8 @@ def _elements(model: Assembly | RitzModel, dtype) -> list[_Elements]:
     for index, group in enumerate(model.beams):
         lengths, sections = (part.reshape(-1, *part.shape[2:]) for part in (group.lengths, group.sections))
         read = lambda q, index=index, group=group: group.strains_at(model.parts(q)[1][index])
-        found.append(_Elements(group.names, (group.lengths.shape[1],) * group.count, lengths, sections, read))
+        counts = (group.lengths.shape[1],) * group.count
+        found.append(_Elements(group.names, counts, np.array(group.points), lengths, sections, read))
     return found
 
 
@@ -105,7 +106,8 @@ def _full(model: Assembly, coordinates: Callable, dtype) -> list[_Elements]:
     found = []
     for group in model.beams:
         read = lambda q, group=group: group.strains(model.frames(coordinates(q)))
-        found.append(_Elements(group.names, group.counts, group.measures(dtype), jnp.asarray(group.stiffness), read))
+        stiffness = jnp.asarray(group.stiffness)
+        found.append(_Elements(group.names, group.counts, group.points, group.measures(dtype), stiffness, read))
     return found
 
 

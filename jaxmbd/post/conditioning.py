@@ -15,7 +15,7 @@ from ..system import System
 from .along import along_trajectory
 
 
-@along_trajectory
+@along_trajectory("q", "v", "incoming", "carried")
 def condition_number(
     system: System,
     trajectory: Trajectory,

@@ -16,22 +16,22 @@ from ..system import System
 from .along import along_trajectory
 
 
-@along_trajectory
+@along_trajectory("q", "v", "p")
 def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | None = None) -> Float[Array, " rows"]:
     r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from momenta of the trajectory, or from others with a regular mass matrix."""
     if p is None:
-        at = lambda t, q, v, p: p @ v - system.lagrangian(t, q, v, trajectory.dt)
+        at = lambda t, q, v, p: p @ v - system.lagrangian(t, q, v)
         return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.p)
 
     def from_momentum(t, q, v, p):
-        M = mass_matrix(system, t, q, v, trajectory.dt)
-        v = v + solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
-        return continuous_energy(system, t, q, v, trajectory.dt)
+        M = mass_matrix(system, t, q, v)
+        v = v + solve(M, p - continuous_momentum(system, t, q, v))
+        return continuous_energy(system, t, q, v)
 
     return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, p)
 
 
-@along_trajectory
+@along_trajectory("q", "stages")
 def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " steps"]:
     r"""$E_d(q_n, q_{n+1}) = -\partial L_d/\partial h$, for the midpoint rule (50), (52): one value a step."""
     scheme = trajectory.scheme
@@ -45,7 +45,7 @@ def discrete_energy(system: System, trajectory: Trajectory) -> Float[Array, " st
     return jax.vmap(at)(trajectory.t[:-1], trajectory.q[:-1], trajectory.stages[:-1], trajectory.q[1:])
 
 
-@along_trajectory
+@along_trajectory("q", "p")
 def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Float[Array, " rows"]:
     r"""$J = p \cdot \xi(q)$ for the symmetry `action(s, q) -> q`, $\xi = \partial_s\,\mathrm{action}|_{s=0}$: Noether's theorem.
 
@@ -59,13 +59,13 @@ def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Fl
     return jax.vmap(at)(trajectory.q, trajectory.p)
 
 
-@along_trajectory
+@along_trajectory("q")
 def constraint_residuals(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
     """$g(t_n, q_n)$."""
     return jax.vmap(system.constraints)(trajectory.t, trajectory.q)
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
     r"""$\dot g(t_n, q_n, v_n)$: zero to rounding with variational schemes, with others up to the error of the scheme."""
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
@@ -81,7 +81,7 @@ def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
         "Newton iterations, at most": int(jnp.max(trajectory.newton_steps)),
         "relative residual, at most": float(jnp.max(trajectory.residuals)),
     }
-    if trajectory.multipliers.shape[-1]:
+    if system.has("constraints"):
         table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory))))
         table["hidden constraint, at most"] = float(jnp.max(jnp.abs(constraint_rates(system, trajectory))))
         table["redundant constraints"] = trajectory.redundant

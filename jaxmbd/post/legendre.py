@@ -7,8 +7,8 @@ import jax
 from jaxtyping import Array, Float
 
 from ..constraints.calculus import constraint_rate, mass_matrix, momentum as continuous_momentum
-from ..constraints.instant import acceleration, velocity
-from ..constraints.splitting import null_space, split, split_coordinates
+from ..constraints.manifold import manifold_at
+from ..constraints.split import null_space, split, split_coordinates
 from ..errors import ModelError
 from ..formulations import null_space_source
 from ..numerics.arrays import over_rows
@@ -21,7 +21,7 @@ from .along import along_trajectory
 Rows = Float[Array, "rows n"]
 
 
-@along_trajectory
+@along_trajectory("q", "v", "p", "incoming", "reaction")
 def momentum(system: System, trajectory: Trajectory, kind: Literal["constrained", "projected", "raw"] = "constrained") -> Rows:
     r"""Momenta at the saved nodes.
 
@@ -48,12 +48,12 @@ def _projected(system: System, trajectory: Trajectory) -> Rows:
         return trajectory.p
 
     def at(t, q, v, p):
-        return continuous_momentum(system, t, q, velocity(system, t, q, p, trajectory.dt, v), trajectory.dt)
+        return continuous_momentum(system, t, q, manifold_at(system, t, q).sharing().velocity(p, v))
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.p)
 
 
-@along_trajectory
+@along_trajectory("q", "incoming")
 def reduced_momentum(
     system: System, trajectory: Trajectory, source: Literal["auto", "user", "chart", "qr"] = "auto"
 ) -> Float[Array, "rows d"]:
@@ -67,7 +67,7 @@ def reduced_momentum(
     return over_rows(reduce, trajectory.t, trajectory.q, trajectory.incoming)
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def multipliers(system: System, trajectory: Trajectory, controls: Callable | None = None) -> Float[Array, "rows m"]:
     r"""Multipliers of the continuous equations of motion (3) at $(q_n, v_n)$.
 
@@ -76,12 +76,12 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     """
 
     def at(t, q, v):
-        return acceleration(system, t, q, v, trajectory.dt, None if controls is None else controls(t))[1]
+        return manifold_at(system, t, q).acceleration(v, None if controls is None else controls(t))[1]
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v)
 
 
-@along_trajectory
+@along_trajectory("q")
 def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float[Array, "steps m"]:
     r"""$f_d = G\!\left(\frac{q_n + q_{n+1}}{2}\right) \frac{q_{n+1} - q_n}{h}$ (45), plus $\partial g/\partial t$ if constraints move."""
     trajectory.require_every_step("hidden_velocity_constraints")
@@ -93,13 +93,13 @@ def hidden_velocity_constraints(system: System, trajectory: Trajectory) -> Float
     return jax.vmap(at)(t[:-1], q[:-1], q[1:])
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows) -> Float[Array, "rows m"]:
     r"""$h_d = G(q_n)\,M^{-1} p_n$ (46) for momenta `p` at the saved nodes, see `momentum`; the mass matrix must be regular."""
 
     def at(t, q, v, p):
-        M = mass_matrix(system, t, q, v, trajectory.dt)
-        change = solve(M, p - continuous_momentum(system, t, q, v, trajectory.dt))
+        M = mass_matrix(system, t, q, v)
+        change = solve(M, p - continuous_momentum(system, t, q, v))
         return constraint_rate(system, t, q, v + change)
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v, p)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly, as_assembly
+from ..bodies import AbstractShape
 from ..errors import ModelError
 from ..geometry.frame import Frame, Motion
 from ..simulation.trajectory import Trajectory
@@ -25,7 +26,7 @@ class Wrench(eqx.Module):
     torque: Float[Array, "rows 3"]
 
 
-@along_trajectory
+@along_trajectory("q")
 def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     """The frame of every body, the ground among them, its leaves with one row a saved time."""
     model = as_assembly(system)
@@ -34,7 +35,17 @@ def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     return {name: jax.tree.map(lambda leaf, i=i: leaf[:, i], frames) for i, name in enumerate(model.bodies)}
 
 
-@along_trajectory
+def shapes(system: System) -> dict[str, list[AbstractShape]]:
+    """The shapes of every body that has some."""
+    model = as_assembly(system)
+    found: dict[str, list[AbstractShape]] = {}
+    for group in model.shapes:
+        for i, body in enumerate(group.bodies):
+            found.setdefault(model.bodies[body], []).append(jax.tree.map(lambda leaf, i=i: leaf[i], group.shape))
+    return found
+
+
+@along_trajectory("q")
 def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The coordinates of every joint that has some.
 
@@ -52,7 +63,7 @@ def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float
     return {name: values for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The time derivatives of the coordinates of every joint."""
     model = as_assembly(system)
@@ -64,7 +75,7 @@ def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array
     return {name: values for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "multipliers")
 def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space") -> dict[str, Wrench]:
     r"""The force and torque that every joint exerts on its second body, from the multipliers of the trajectory.
 
@@ -80,24 +91,24 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     def wrenches(group, state):
         q, multipliers = state
         first, second = group.frames(model.frames(q))
-        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.rows))
-        found = jax.vmap(_wrench)(group.kind, first, second, _all_rows(group, part))
+        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.kept))
+        found = jax.vmap(_wrench)(group.kind, first, second, _all_multipliers(group, part))
         if axes == "joint":
             found = jax.vmap(lambda a, w: (w.reshape(2, 3) @ a.rotation).ravel())(first, found)
         return found
 
     places = {group.names: rows for group, rows in model.joint_rows()}
-    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.rows) > 0)
+    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.kept) > 0)
     return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def linear_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     """Total linear momentum of all bodies."""
     return jax.vmap(lambda q, v: jnp.sum(_momenta(as_assembly(system), q, v)[1][:, 0], axis=0))(trajectory.q, trajectory.v)
 
 
-@along_trajectory
+@along_trajectory("q", "v")
 def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     r"""Total angular momentum of all bodies about the origin, $\sum r_a \times \Theta_{ab}\,\dot r_b$."""
 
@@ -131,6 +142,6 @@ def _wrench(kind, a: Frame, b: Frame, multipliers: Float[Array, " m"]) -> Float[
     return jax.grad(work)(jnp.zeros(6, multipliers.dtype))
 
 
-def _all_rows(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
+def _all_multipliers(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
     """Multipliers of all rows of a joint; zero for those that the coordinates of its bodies fulfil by themselves."""
-    return jnp.zeros((group.count, group.all_rows), part.dtype).at[:, np.asarray(group.rows)].set(part)
+    return jnp.zeros((group.count, group.constraint_count), part.dtype).at[:, np.asarray(group.kept)].set(part)

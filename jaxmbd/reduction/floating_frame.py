@@ -20,14 +20,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import model as assembly
+from ..assembly import functions as assembly
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly
+from ..assembly.parameters import side_by_side
 from ..bodies import AbstractBody, RigidBody
 from ..bodies.base import Inertia
 from ..joints import Free
 from ..numerics.arrays import Indices, total
-from ..system import Vector
+from ..numerics.naming import Named, collect, field
+from ..system import Structure, Vector
 
 
 class Node(AbstractBody):
@@ -68,7 +70,7 @@ def products_of_forms(components: tuple[tuple[int, int], ...], forms: int) -> tu
 class RitzBeams(eqx.Module):
     r"""Beams with the same numbers of nodes, elements and forms, stacked.
 
-    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `strains` are $\varepsilon_k$ at points of integration that stand
+    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `strains` are $\varepsilon_k$ at `points` of integration that stand
     for `lengths`, `sections` the stiffness of the elements. `nodes` are their numbers in the full mechanism; joints and loads act on those
     that are `held`, counted along the beams. `components` are the pairs $(k, i)$ of which there is a $\zeta_{ki}$: those that form $k$ has.
     """
@@ -82,6 +84,7 @@ class RitzBeams(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     held: Indices = eqx.field(static=True)
     components: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    points: tuple[float, ...] = eqx.field(static=True)
 
     @property
     def count(self) -> int:
@@ -97,6 +100,11 @@ class RitzBeams(eqx.Module):
     def internal(self) -> int:
         """Number of constraints of a beam: those of its frame, and those that tie its forms to the frame."""
         return RigidBody.internal + self._products[1].shape[0]
+
+    def named_parameters(self) -> Named:
+        """The stiffness of the elements of each beam, and the inertia of its forms."""
+        fields = {"stiffness": field("sections"), "inertia": field("inertia")}
+        return side_by_side(self.names, fields, range(self.count))
 
     @property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
@@ -178,6 +186,11 @@ class RitzModel(eqx.Module):
         bodies = kept.size - len(self.rest.gauges)
         return jnp.concatenate([kept[:bodies], *nodes, kept[bodies:]])
 
+    def named_parameters(self) -> Named:
+        """Those of the rest, and of each reduced beam the stiffness of its elements and the inertia of its forms."""
+        groups = [(lambda model, i=i: model.beams[i], group.named_parameters()) for i, group in enumerate(self.beams)]
+        return collect([(lambda model: model.rest, self.rest.named_parameters()), *groups])
+
     def owners(self) -> list[str]:
         """The name of the beam, body, joint or gear that each constraint belongs to."""
         return [*(name for group in self.beams for name in group.names for _ in range(group.internal)), *self.rest.owners()]
@@ -214,12 +227,18 @@ def rest_of(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
         kinds=tuple((kind, len(list(some))) for kind, some in itertools.groupby(Node if i in gone else kinds[i] for i in bodies)),
         bodies=tuple(model.bodies[place] for place in bodies),
         parents=tuple(range(len(bodies))),
+        gravity_name=model.gravity_name,
     )
 
 
 def all_nodes(beams: tuple[RitzBeams, ...]) -> np.ndarray:
     """The numbers of the nodes of all reduced beams, in the order of their coordinates."""
     return np.concatenate([np.zeros(0, int), *(np.ravel(group.nodes) for group in beams)])
+
+
+def structure_of(model: RitzModel) -> Structure:
+    """The names of what constraints belong to."""
+    return Structure(owners=tuple(model.owners()))
 
 
 @jax.jit

@@ -12,15 +12,15 @@ from jaxtyping import Array, Float
 
 from ..assembly.groups import JointGroup, LoadGroup
 from ..assembly.model import Assembly, as_assembly
-from ..beams.galerkin import AbstractBeamGroup
+from ..beams.elements import AbstractElements
 from ..constraints.calculus import momentum
-from ..constraints.consistency import as_coordinates
-from ..constraints.splitting import constraint_count, matrix_rank
+from ..constraints.counts import constraint_count, matrix_rank
+from ..constraints.inputs import as_coordinates
+from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
-from ..simulation.start import with_rank_if_cheap
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
 from . import floating_frame as floating
@@ -100,7 +100,7 @@ class Reduced(eqx.Module):
 def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
     full = reduced.full.astype(trajectory.q.dtype)
     q, v = jax.vmap(lambda y, rate: jax.jvp(reduced.coordinates, (y,), (rate,)))(trajectory.q, trajectory.v)
-    p = jax.vmap(lambda t, q, v: momentum(full, t, q, v, trajectory.dt))(trajectory.t, q, v)
+    p = jax.vmap(lambda t, q, v: momentum(full, t, q, v))(trajectory.t, q, v)
     nodes = set(_coordinates(full.params, all_nodes(reduced.system.params.beams)).tolist())
     of_nodes = {row for place, row in full.params.internal_rows() if place in nodes}
     kept = np.array([row for row in range(constraint_count(full, q[0])) if row not in of_nodes], int)
@@ -115,7 +115,6 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
         reaction=jnp.zeros_like(p),
         stages=reduced.coordinates(trajectory.stages),
         carried=None,
-        rank=full.rank,
     )
 
 
@@ -141,7 +140,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
             raise ModelError(f"forms are given for {name!r}, which is no beam of this mechanism; beams are {', '.join(there) or 'none'}")
     made = {name: _reduce(model, name, shapes) for name, shapes in forms.items()}
     alone = [one.arrays for one in made.values()]
-    names = [[list(made)[i] for i in indices] for indices in alike(alone, [one.components for one in made.values()])]
+    names = [[list(made)[i] for i in indices] for indices in alike(alone, [(one.components, one.points) for one in made.values()])]
     beams = tuple(_stacked(model, {name: made[name] for name in some}) for some in names)
     nodes = _coordinates(model, all_nodes(beams))
     kept = np.setdiff1d(np.arange(q0.size), nodes)
@@ -151,6 +150,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
         potential=floating.potential,
         constraints=floating.constraints,
         forces=floating.forces if system.has("forces") else None,
+        structure=floating.structure_of,
         params=RitzModel(rest_of(model, beams), beams),
     )
     return Reduced(with_rank_if_cheap(reduced, y0), y0, system, tuple(np.argsort(np.concatenate([kept, nodes])).tolist()))
@@ -162,6 +162,7 @@ class _Made(NamedTuple):
     arrays: tuple[Array, ...]
     nodes: Indices
     components: tuple[tuple[int, int], ...]
+    points: tuple[float, ...]
 
 
 def _reduce(model: Assembly, name: str, shapes: VectorLike) -> _Made:
@@ -171,7 +172,8 @@ def _reduce(model: Assembly, name: str, shapes: VectorLike) -> _Made:
     reference = jnp.asarray(group.along(group.reference))
     forms = _forms(name, shapes, reference)
     components = _components(forms)
-    return _Made(_matrices(model, group, forms, reference, places, components), places, components)
+    points = tuple(group.points.tolist())
+    return _Made(_matrices(model, group, forms, reference, places, components), places, components, points)
 
 
 def _components(forms: Forms) -> tuple[tuple[int, int], ...]:
@@ -185,7 +187,7 @@ def _components(forms: Forms) -> tuple[tuple[int, int], ...]:
 
 @compiled
 def _matrices(
-    model: Assembly, group: AbstractBeamGroup, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
+    model: Assembly, group: AbstractElements, forms: Forms, reference: NodeRows, places: Indices, components: tuple[tuple[int, int], ...]
 ) -> tuple[Array, ...]:
     """Basis, inertia, strains, lengths and sections, as derivatives of what the nodes have."""
     origin = jnp.zeros_like(reference[..., :1]).at[:, 0].set(1)
@@ -210,7 +212,7 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
     held = sorted({i for beam in beams for i, place in enumerate(beam.nodes) if place in used})
     basis, inertia, strains, lengths, sections = stack([beam.arrays for beam in beams])
     nodes = tuple(beam.nodes for beam in beams)
-    return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components)
+    return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components, beams[0].points)
 
 
 def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:

@@ -3,7 +3,8 @@
 from .base import AbstractScheme as AbstractScheme, StepInput as StepInput
 from .energy_momentum import AbstractInterval as AbstractInterval, EnergyMomentum as EnergyMomentum
 from .galerkin import Galerkin as Galerkin
-from .newmark import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha, Newmark as Newmark
+from .generalized_alpha import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha
+from .newmark import Newmark as Newmark
 from .rigid_energy_momentum import (
     AbstractDirector as AbstractDirector,
     ConservativeDirector as ConservativeDirector,

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..constraints.instant import Instant
+from ..constraints.manifold import AbstractManifold
 from ..system import Scalar, System, Vector
 
 Memory = tuple[Vector, PyTree]
@@ -74,7 +74,7 @@ class AbstractScheme(eqx.Module):
         """The transposed directions times multipliers."""
 
     @abc.abstractmethod
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         """What is carried into the first step, whose control may matter."""
 
     @abc.abstractmethod
@@ -82,8 +82,8 @@ class AbstractScheme(eqx.Module):
         """What is carried on from the end of the step."""
 
     @abc.abstractmethod
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
-        """Velocity and momentum at a node, given as an instant, from what arrived there; the velocity is near a guess."""
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
+        """Velocity and momentum at a node, with the constraint manifold about it, from what arrived; the velocity is near a guess."""
 
     def times(self, step: StepInput) -> Float[Array, " s"]:
         """Times of the unknown nodes."""

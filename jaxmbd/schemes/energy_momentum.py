@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import momentum
-from ..constraints.instant import Instant
+from ..constraints.manifold import AbstractManifold
 from ..numerics.discrete_gradient import discrete_jacobian, discrete_vjp
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
@@ -49,13 +49,13 @@ class EnergyMomentum(AbstractInterval):
         p1, impulse = self._transfer(moves, step)
         return (step.p0 - p1 + impulse)[None]
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
-        return momentum(system, t0, q0, v0, dt), v0
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+        return momentum(system, t0, q0, v0), v0
 
     def advance(self, moves: Float[Array, "1 n"], step: StepInput) -> Memory:
         return self._transfer(moves, step)[0], self._velocity(moves, step)
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         return at.carried, at.p0
 
     def _velocity(self, moves: Float[Array, "1 n"], step: StepInput) -> Vector:
@@ -64,7 +64,7 @@ class EnergyMomentum(AbstractInterval):
     def _transfer(self, moves: Float[Array, "1 n"], step: StepInput) -> tuple[Vector, Vector]:
         """The momentum at the end, and the impulse of all forces but those of the constraints."""
         system, q1 = step.system, step.q0 + moves[0]
-        lagrangian = lambda state: system.lagrangian(step.middle, state[0], state[1], step.dt)
+        lagrangian = lambda state: system.lagrangian(step.middle, state[0], state[1])
         value, _, pullback = discrete_vjp(lagrangian, (step.q0, step.carried), (q1, self._velocity(moves, step)))
         by_q, by_v = pullback(jnp.ones_like(value))
         if system.has("forces"):

@@ -44,8 +44,8 @@ class Galerkin(AbstractVariational):
 
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "nodes n"]) -> Scalar:
         points, weights, values, rates = (jnp.asarray(a, q.dtype) for a in (self.points, self.point_weights, self.values, self.rates))
-        lagrangian = jax.vmap(system.lagrangian, (0, 0, 0, None))
-        return dt * weights @ lagrangian(t + points * dt, values @ q, rates @ (q - q[0]) / dt, dt)
+        lagrangian = jax.vmap(system.lagrangian)
+        return dt * weights @ lagrangian(t + points * dt, values @ q, rates @ (q - q[0]) / dt)
 
 
 def _numbers(values) -> tuple[float, ...]:

@@ -1,78 +1,20 @@
-"""Schemes that balance forces at the end of a step, for comparison: generalized-alpha, and Newmark's method with rotations."""
+"""Newmark's method with rotations, for comparison."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import PyTree
 
 from ..assembly.model import as_assembly
 from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
-from ..constraints.calculus import constraint_jacobian, equations_of_motion, momentum
-from ..constraints.instant import Instant, acceleration
+from ..constraints.calculus import momentum
+from ..constraints.manifold import AbstractManifold, manifold_at
 from ..errors import ModelError
 from ..geometry.rotation import from_cayley_vector
 from ..system import Scalar, System, Vector
-from .base import AbstractScheme, Memory, StepInput
+from .base import Memory, StepInput
+from .generalized_alpha import AbstractEnd, Moves, newmark
 from .rigid_energy_momentum import displacement, keep_turning
-
-Moves = Float[Array, "1 n"]
-
-
-class AbstractEnd(AbstractScheme):
-    """Two nodes; forces and constraint forces are balanced at the second, and loads that vary in time have their value there."""
-
-    fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
-    weights: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
-    acting = "end"
-
-    def directions(self, moves: Moves, step: StepInput) -> Float[Array, "1 m n"]:
-        return constraint_jacobian(step.system, step.t0 + step.dt, step.q0 + moves[0])[None]
-
-    def constraint_forces(self, moves: Moves, multipliers: Float[Array, "1 m"], step: StepInput) -> Moves:
-        if multipliers.size == 0:
-            return jnp.zeros_like(moves)
-        return jax.vjp(lambda q: step.system.constraints(step.t0 + step.dt, q), step.q0 + moves[0])[1](multipliers[0])[0][None]
-
-
-class GeneralizedAlpha(AbstractEnd):
-    r"""The generalized-$\alpha$ method for constrained systems, with the spectral radius $\rho_\infty$ at infinite frequency: order 2.
-
-    $(1 - \alpha_m) a_1 + \alpha_m a_0 = (1 - \alpha_f) \dot v_1 + \alpha_f \dot v_0$ with
-    $q_1 = q_0 + h v_0 + h^2 ((\tfrac12 - \beta) a_0 + \beta a_1)$, $v_1 = v_0 + h ((1 - \gamma) a_0 + \gamma a_1)$, and $\dot v_1$ from the
-    equations of motion at $q_1$ with $g(q_1) = 0$. High frequencies are damped, and all energy is slowly lost, if $\rho_\infty < 1$.
-    """
-
-    rho: float = eqx.field(static=True, default=0.8)
-
-    def __check_init__(self):
-        if not 0 <= self.rho <= 1:
-            raise ModelError(f"the spectral radius rho must lie between 0 and 1, not {self.rho}")
-
-    def predict(self, extrapolated: Moves, step: StepInput) -> Moves:
-        return extrapolated
-
-    def balance(self, moves: Moves, step: StepInput) -> Moves:
-        v1, rate, _ = self._rates(moves, step)
-        system, t1, q1 = step.system, step.t0 + step.dt, step.q0 + moves[0]
-        return -step.dt * equations_of_motion(system, t1, q1, v1, rate, step.dt, step.control)[None]
-
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
-        a0 = acceleration(system, t0, q0, v0, dt, control)[0]
-        return momentum(system, t0, q0, v0, dt), (v0, a0, a0)
-
-    def advance(self, moves: Moves, step: StepInput) -> Memory:
-        rates = self._rates(moves, step)
-        return momentum(step.system, step.t0 + step.dt, step.q0 + moves[0], rates[0], step.dt), rates
-
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
-        return at.carried[0], at.p0
-
-    def _rates(self, moves: Moves, step: StepInput) -> tuple[Vector, Vector, Vector]:
-        """Velocity, acceleration and algorithmic acceleration at the end of the step."""
-        alpha_m, alpha_f = (2 * self.rho - 1) / (self.rho + 1), self.rho / (self.rho + 1)
-        v0, rate0, a0 = step.carried
-        v1, a1 = newmark(moves[0], v0, a0, step.dt, 0.25 * (1 + alpha_f - alpha_m) ** 2, 0.5 + alpha_f - alpha_m)
-        return v1, ((1 - alpha_m) * a1 + alpha_m * a0 - alpha_f * rate0) / (1 - alpha_f), a1
 
 
 class Newmark(AbstractEnd):
@@ -101,24 +43,24 @@ class Newmark(AbstractEnd):
         times = lambda J, turning: jnp.einsum("nij,nj->ni", J, turning)
         torque = times(spread.inertia, speeding) + jnp.cross(turning, times(spread.inertia, turning))
         inertial = generalised_force(model, rows, spread.mass[:, None] * a1, times(directors(rows), torque))
-        active = jax.grad(system.lagrangian, 1)(t1, q1, jnp.zeros_like(q1), step.dt)
+        active = jax.grad(system.lagrangian, 1)(t1, q1, jnp.zeros_like(q1))
         if system.has("forces"):
             active = active + system.forces(t1, q1, coordinate_rates(model, rows, u1, turning), step.control)
         return step.dt * (active - inertial)[None]
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         model = as_assembly(system)
         rows, rates = model.frames(q0), lifted(model, v0)
-        second = lifted(model, acceleration(system, t0, q0, v0, dt, control)[0])
+        second = lifted(model, manifold_at(system, t0, q0).acceleration(v0, control)[0])
         centre = Spread.of(model).at_centre
-        return momentum(system, t0, q0, v0, dt), (centre(rates), angular_rates(rows, rates), centre(second), angular_rates(rows, second))
+        return momentum(system, t0, q0, v0), (centre(rates), angular_rates(rows, rates), centre(second), angular_rates(rows, second))
 
     def advance(self, moves: Moves, step: StepInput) -> Memory:
         model, q1, rates = as_assembly(step.system), step.q0 + moves[0], self._rates(moves, step)
         v1 = coordinate_rates(model, model.frames(q1), *rates[:2])
-        return momentum(step.system, step.t0 + step.dt, q1, v1, step.dt), rates
+        return momentum(step.system, step.t0 + step.dt, q1, v1), rates
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried[:2]), at.p0
 
@@ -129,9 +71,3 @@ class Newmark(AbstractEnd):
         u1, a1 = newmark(moved.shift, u0, a0, step.dt, self.beta, self.gamma)
         turning1, speeding1 = newmark(jax.vmap(from_cayley_vector)(moved.turn), turning0, speeding0, step.dt, self.beta, self.gamma)
         return u1, turning1, a1, speeding1
-
-
-def newmark(change: Array, v0: Array, a0: Array, dt: Scalar, beta: float, gamma: float) -> tuple[Array, Array]:
-    """Velocity and acceleration at the end of a step from the change of position, by Newmark's formulas."""
-    a1 = (change - dt * v0 - dt**2 * (0.5 - beta) * a0) / (beta * dt**2)
-    return v0 + dt * ((1 - gamma) * a0 + gamma * a1), a1

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from ..assembly.model import Assembly, as_assembly
 from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
 from ..constraints.calculus import momentum
-from ..constraints.instant import Instant
+from ..constraints.manifold import AbstractManifold
 from ..errors import ModelError
 from ..geometry.frame import Rows
 from ..geometry.rotation import cayley_vector, exp, from_cayley_vector
@@ -78,24 +78,24 @@ class AbstractDirector(AbstractInterval):
         force, torque = spread.mass[:, None] * (u0 - u1), spin(moved.start, turning0) - spin(moved.end, turning1)
         inertial = generalised_force(model, 0.5 * (moved.start + moved.end), force, torque)
         rest = jnp.zeros_like(step.q0)
-        active = discrete_gradient(lambda q: system.lagrangian(step.middle, q, rest, step.dt), step.q0, step.q0 + moves[0])
+        active = discrete_gradient(lambda q: system.lagrangian(step.middle, q, rest), step.q0, step.q0 + moves[0])
         if system.has("forces"):
             active = active + system.forces(step.middle, step.q0 + 0.5 * moves[0], moves[0] / step.dt, step.control)
         return (inertial + step.dt * active)[None]
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         model = as_assembly(system)
         rows, rates = model.frames(q0), lifted(model, v0)
-        return momentum(system, t0, q0, v0, dt), (Spread.of(model).at_centre(rates), angular_rates(rows, rates))
+        return momentum(system, t0, q0, v0), (Spread.of(model).at_centre(rates), angular_rates(rows, rates))
 
     def advance(self, moves: Moves, step: StepInput) -> Memory:
         model = as_assembly(step.system)
         rates = self._rates(displacement(model, moves, step), step)
         q1 = step.q0 + moves[0]
         v1 = coordinate_rates(model, model.frames(q1), *rates)
-        return momentum(step.system, step.t0 + step.dt, q1, v1, step.dt), rates
+        return momentum(step.system, step.t0 + step.dt, q1, v1), rates
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried), at.p0
 

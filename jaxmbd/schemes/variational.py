@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_forces, constraint_jacobian, momentum
-from ..constraints.instant import Instant
+from ..constraints.manifold import AbstractManifold
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 
@@ -18,7 +18,7 @@ from .base import AbstractScheme, Memory, StepInput
 class Lagrangian(Protocol):
     """Anything with a Lagrangian: a system, or the virtual work of its forces."""
 
-    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar: ...
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector) -> Scalar: ...
 
 
 class AbstractVariational(AbstractScheme):
@@ -64,17 +64,17 @@ class AbstractVariational(AbstractScheme):
             return first
         return jnp.concatenate([first, jax.vmap(forces)(self.times(step)[:-1], step.q0 + moves[:-1], multipliers[1:])])
 
-    def start(self, system: System, t0: Scalar, dt: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
+    def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         r"""$p_0 = \partial L/\partial v$ (34)."""
-        return momentum(system, t0, q0, v0, dt), None
+        return momentum(system, t0, q0, v0), None
 
     def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:
         return self.slopes(_path(moves, step), step)[-1], None
 
-    def read(self, at: StepInput, instant: Instant, guess: Vector) -> tuple[Vector, Vector]:
+    def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         """The projected momentum (39), (40) and its velocity."""
-        v = instant.velocity(at.p0, guess)
-        return v, momentum(at.system, at.t0, at.q0, v, at.dt)
+        v = manifold.velocity(at.p0, guess)
+        return v, momentum(at.system, at.t0, at.q0, v)
 
 
 def _path(moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "nodes n"]:
@@ -88,7 +88,7 @@ class _Work:
     def __init__(self, step: StepInput):
         self.step = step
 
-    def lagrangian(self, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Scalar:
+    def lagrangian(self, t: Scalar, q: Vector, v: Vector) -> Scalar:
         position, at = jnp.split(q, 2)
         return self.step.system.forces(t, at, jnp.split(v, 2)[1], self.step.control) @ position
 
@@ -105,7 +105,7 @@ class Midpoint(AbstractTwoNode):
 
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
         q0, q1 = q
-        return dt * system.lagrangian(t + 0.5 * dt, 0.5 * (q0 + q1), (q1 - q0) / dt, dt)
+        return dt * system.lagrangian(t + 0.5 * dt, 0.5 * (q0 + q1), (q1 - q0) / dt)
 
 
 class Trapezoidal(AbstractTwoNode):
@@ -114,7 +114,7 @@ class Trapezoidal(AbstractTwoNode):
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "2 n"]) -> Scalar:
         q0, q1 = q
         v = (q1 - q0) / dt
-        return 0.5 * dt * (system.lagrangian(t, q0, v, dt) + system.lagrangian(t + dt, q1, v, dt))
+        return 0.5 * dt * (system.lagrangian(t, q0, v) + system.lagrangian(t + dt, q1, v))
 
 
 class Own(AbstractTwoNode):

@@ -7,9 +7,18 @@ from jaxtyping import Array, Float
 
 from ..errors import Result
 from ..formulations import AbstractFormulation, Moves, Multipliers, Problem
+from ..numerics.implicit import root_derivative
 from ..numerics.linear import refined_solve
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
+
+
+class Method(eqx.Module):
+    """How steps are taken: three choices that do not know of each other."""
+
+    scheme: AbstractScheme
+    formulation: AbstractFormulation
+    newton: Newton
 
 
 class SolvedStep(eqx.Module):
@@ -22,12 +31,9 @@ class SolvedStep(eqx.Module):
     regular: Array
 
 
-def solve_step(
-    before: StepInput, guess: Moves, alive: Array | bool, scheme: AbstractScheme, formulation: AbstractFormulation, newton: Newton
-) -> SolvedStep:
+def solve_step(before: StepInput, guess: Moves, alive: Array | bool, method: Method) -> SolvedStep:
     """Solve a step from predicted displacements, unless it is not `alive`."""
-    guess = jax.lax.stop_gradient(guess)
-    solved, *_ = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    solved, *_ = _solve(before, guess=jax.lax.stop_gradient(guess), alive=alive, method=method)
     return SolvedStep(*solved)
 
 
@@ -38,25 +44,26 @@ def step_residual(x: Float[Array, " k"], args: tuple[AbstractFormulation, Proble
 
 
 @eqx.filter_custom_jvp
-def _solve(before, *, guess, alive, scheme, formulation, newton):
+def _solve(before, *, guess, alive, method):
     """The fields of a `SolvedStep`, and for the derivative: unknowns, last tangent of Newton's method, what was prepared once."""
-    problem = formulation.prepare(scheme, before)
+    formulation = method.formulation
+    problem = formulation.prepare(method.scheme, before)
     x0, scale = formulation.guess(guess, problem)
-    solution, tangent = newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
+    solution, tangent = method.newton.solve(step_residual, x0, (formulation, problem), scale, formulation.layout(problem), alive)
     moves = formulation.moves(solution.value, problem)
     solved = (moves, solution.result, solution.steps, solution.residual, problem.split.regular)
     return solved, solution.value, tangent, (problem.split, problem.basis)
 
 
 @_solve.def_jvp
-def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
-    """The implicit function theorem: one solve, however many iterations were taken; zero where the step failed."""
+def _solve_jvp(primals, tangents, *, guess, alive, method):
+    """The implicit function theorem, with the last tangent of Newton's method where that serves; zero where the step failed."""
     (before,), (d_before,) = primals, tangents
-    out = _solve(before, guess=guess, alive=alive, scheme=scheme, formulation=formulation, newton=newton)
+    out, formulation = _solve(before, guess=guess, alive=alive, method=method), method.formulation
     (moves, result, *rest), x, last, prepared = out
     constant = lambda d_moves, d_x: ((d_moves, None, *(None for _ in rest)), d_x, *jax.tree.map(lambda _: None, (last, prepared)))
     solved = result == Result.SUCCESS
-    problem = jax.lax.stop_gradient(Problem(scheme, before, *prepared))
+    problem = jax.lax.stop_gradient(Problem(method.scheme, before, *prepared))
     at_rest = jnp.zeros_like(moves)
     twin, variable = formulation.differentiated(before, problem)
     own = twin is formulation
@@ -72,14 +79,14 @@ def _solve_jvp(primals, tangents, *, guess, alive, scheme, formulation, newton):
     def positions(y, before):
         return twin.moves(y, formulation.differentiated(before, problem)[1])
 
-    _, change = eqx.filter_jvp(lambda before: equations(y, before), (before,), (d_before,))
-    if change is None:  # the equations do not depend on what is varied
+    def solve(change):
+        if own:
+            operator = jax.linearize(lambda y: equations(y, before), y)[1]
+            return refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
+        return method.newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
+
+    d_y = root_derivative(equations, y, before, d_before, solve, solved)
+    if d_y is None:
         return out, constant(None, None)
-    if own:
-        operator = jax.linearize(lambda y: equations(y, before), y)[1]
-        d_y = -refined_solve(operator, change, jax.lax.stop_gradient(last), solved)
-    else:
-        d_y = -newton.linear.tangent(step_residual, y, (twin, variable), twin.layout(variable), solved).solve(change)
-    d_y = jnp.where(solved, d_y, 0)
     _, d_moves = eqx.filter_jvp(positions, (y, before), (d_y, d_before))
     return out, constant(jnp.where(solved, d_moves, 0), d_y if own else None)

@@ -1,116 +1,19 @@
-"""Consistent starts: the rank of the constraints, projection onto the manifold, the first momentum."""
+"""The first state of a motion: its momentum, from a velocity or from two positions."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, ArrayLike, PyTree
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from ..constraints.calculus import constraint_jacobian, constraint_rate
-from ..constraints.consistency import as_coordinates, vector_like
-from ..constraints.saddle import clearly_independent, nearest_position, nearest_velocity
-from ..constraints.splitting import constraint_count, is_large, numerical_rank, saddle_layout, split_coordinates
 from ..errors import ModelError, Result
-from ..formulations import Multipliers, normal_correction
+from ..formulations import Multipliers
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
-from ..numerics.lapack import solve
+from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
-from ..system import Scalar, System, Vector, VectorLike
-from .trajectory import State, Status
-
-
-def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
-    """The system with the rank of its constraints at `q` fixed.
-
-    `simulate` does this by itself where it sees numbers. Redundant constraints need it before `jit` or `vmap`. Take a `q` that
-    fulfils the constraints: away from them redundant constraints look independent. Where the constraints of a large system are not
-    clearly independent the cost is cubic in its size, so that `assemble` and `simulate` leave such systems as they are unless a
-    formulation needs the rank: redundant constraints are then made soft.
-    """
-    q = as_coordinates(system, q)
-    system = system.astype(q.dtype)
-    found = with_rank_if_cheap(system.with_rank(None), q, t)
-    return found if found.rank is not None else _with_numerical_rank(system, q, t)
-
-
-def with_rank_if_cheap(system: System, q: Vector, t: ArrayLike = 0.0) -> System:
-    """The system with its rank, unless that takes a decomposition of large matrices to find."""
-    if system.rank is not None:
-        return system
-    if not is_large(system, q) or system.closures == 0 or not system.has("constraints"):
-        return _with_numerical_rank(system, q, t)
-    independent = known(_clearly_independent(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
-    return system.with_rank(constraint_count(system, q)) if independent else system
-
-
-def _with_numerical_rank(system: System, q: Vector, t: ArrayLike) -> System:
-    rank = known(_numerical_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
-    return system if rank is None else system.with_rank(int(rank))
-
-
-_numerical_rank, _clearly_independent = compiled(numerical_rank), compiled(clearly_independent)
-
-
-def project(
-    system: System, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0, newton: Newton = Newton(max_steps=50, line_search=True)
-) -> tuple[Vector, Vector]:
-    r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
-
-    The configuration moves along the normal space at `q`, $q + G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an error.
-    """
-    q = as_coordinates(system, q, "q")
-    v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
-    t = jnp.asarray(t, q.dtype)
-    system = system.astype(q.dtype)
-    if system.rank is None and not is_large(system, q):
-        system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)
-    q1, v1, result = (_project_large if is_large(system, q) else _project)(system, q, v, t, newton)
-    outcome, remaining = known(result), known(jnp.abs(system.constraints(t, q1)))
-    if outcome is None or remaining is None:
-        return q1, v1
-    far = remaining > np.sqrt(jnp.finfo(q.dtype).eps) * max(1.0, float(np.max(np.abs(np.asarray(jax.lax.stop_gradient(q1))))))
-    if outcome != Result.SUCCESS or far.any():
-        values = np.abs(np.asarray(system.constraints(t, q)))
-        worst = system.constraint_name(int(values.argmax()))
-        raise ModelError(
-            f"project: the constraint manifold was not reached from this guess (worst constraint: {worst}, off by {values.max():.3g} "
-            "at the guess); give a guess closer to it, or check that the constraints can be met"
-        )
-    return q1, v1
-
-
-@compiled
-def _approach(system: System, q: Vector, t: Scalar) -> Vector:
-    """Near the manifold by damped least squares, which need no rank: away from it redundant constraints look independent."""
-
-    def body(_, q):
-        values, G = system.constraints(t, q), constraint_jacobian(system, t, q)
-        damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
-        floor = jnp.finfo(q.dtype).eps * jnp.trace(G @ G.T) * jnp.eye(values.size, dtype=q.dtype)
-        return q - G.T @ solve(G @ G.T + damping + floor, values)
-
-    return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
-
-
-@compiled
-def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
-    at = split_coordinates(system, t, q)
-    normal = at.independent(constraint_jacobian(system, t, q)).T
-    move, result = normal_correction(system, t, q, jnp.zeros_like(q), at, normal, newton)
-    q = q + move
-    at = split_coordinates(system, t, q)
-    rows = at.independent(constraint_jacobian(system, t, q))
-    if rows.shape[0]:
-        v = v - rows.T @ solve(rows @ rows.T, at.pick(constraint_rate(system, t, q, v)))
-    return q, v, result
-
-
-@compiled
-def _project_large(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
-    q, result = nearest_position(system, t, q, newton)
-    return q, nearest_velocity(system, t, q, v), result
+from ..system import System, Vector
+from .trajectory import Origin, State, Status
 
 
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
@@ -121,7 +24,7 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
     if inside.size:
         multipliers = jnp.zeros(inside.shape[0] * problem.rank, q1.dtype)
         x = jnp.concatenate([inside.ravel(), multipliers])
-        layout = saddle_layout(step.system, step.q0, problem.split, scheme.stages - 1)
+        layout = problem.manifold.layout(problem.split, scheme.stages - 1)
         inside = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout).value[: inside.size].reshape(inside.shape)
     return -scheme.balance(jnp.vstack([inside, q1 - step.q0]), step)[0]
 
@@ -136,10 +39,50 @@ def _inside_residual(x, args):
     return jnp.concatenate([(problem.balance(moves) - forces)[1:].ravel(), problem.constraints(moves)[:-1].ravel()])
 
 
-def start(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
+def initial_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
     """The state before the first step, with a straight line as the first guess."""
     zero = jnp.zeros((), q0.dtype)
     status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)
     fractions = jnp.asarray(scheme.fractions[1:], q0.dtype)[:, None]
-    p0, carried = scheme.start(system, t0, dt, q0, v0, control)
+    p0, carried = scheme.start(system.with_step(dt), t0, q0, v0, control)
     return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried)
+
+
+def fingerprint(system: System) -> Float[Array, ""]:
+    """A number that changes with every parameter of a system, up to rounding."""
+    leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(system, is_parameter))]
+    if not leaves:
+        return jnp.zeros(())
+    values = jax.lax.stop_gradient(jnp.concatenate(leaves))
+    return jnp.sum(values * jnp.cos(jnp.arange(values.size, dtype=values.dtype)))
+
+
+def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: AbstractScheme | None) -> Origin:
+    """Where a motion comes from; to go on with another system, scheme or time step than it began with is refused."""
+    if not isinstance(state, State) or state.origin is None:
+        raise ModelError("start must be the last state of a trajectory: simulate(system, start=trajectory.final, steps=...)")
+    if state.q.ndim != 1:
+        raise ModelError(f"start is a batch of states of shape {state.q.shape}; use jax.vmap to go on with each")
+    origin = state.origin
+    if scheme is not None and not eqx.tree_equal(scheme, origin.scheme):
+        raise ModelError(f"the motion was begun with {origin.scheme}; it cannot go on with {scheme}. Start anew from its q and v instead")
+    if dt is not None:
+        same = known(jnp.asarray(dt, origin.dt.dtype) == origin.dt)
+        if same is not None and not same:
+            raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
+    here, size = (known(number) for number in _fingerprint_and_size(system))
+    there = known(origin.fingerprint)
+    tolerance = float(jnp.finfo(state.q.dtype).eps) ** 0.75
+    if here is not None and there is not None and size is not None and abs(here - there) > tolerance * size:
+        raise ModelError(
+            "start is the state of another system than this one: their parameters differ; go on with the system that the motion began "
+            "with, or start anew from q and v"
+        )
+    return origin
+
+
+@compiled
+def _fingerprint_and_size(system: System) -> tuple[Array, Array]:
+    """The number, and the sum of the sizes of what it is made of."""
+    leaves = jax.tree.leaves(eqx.filter(system, is_parameter))
+    return fingerprint(system), sum((jnp.sum(jnp.abs(leaf)) for leaf in leaves), jnp.zeros(()))

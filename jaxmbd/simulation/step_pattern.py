@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import ArrayLike
 
-from ..constraints.consistency import as_coordinates
+from ..constraints.inputs import as_coordinates
+from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.linear import Analysis, analyse
@@ -11,7 +12,6 @@ from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, Midpoint, StepInput
 from ..system import System, VectorLike
 from .solving import step_residual
-from .start import with_rank_if_cheap
 
 
 def sparsity(
@@ -23,7 +23,7 @@ def sparsity(
 ) -> Analysis:
     """The structure of the equations of a step, as `Sparse()` would solve them.
 
-    `print` tells it in a line: unknowns, nonzeros, colours (directional derivatives that a tangent takes), bandwidth, rounds of
+    `print` tells it in a line: unknowns, nonzeros, colours (directional derivatives that a tangent takes), bandwidth, levels of
     elimination. Its method `spy` draws it.
     """
     q = as_coordinates(system, q0)
@@ -31,7 +31,8 @@ def sparsity(
     if system.controlled:
         raise ModelError("the structure of systems with controls cannot be looked at; leave the control out of the forces")
     t, dt = jnp.zeros((), q.dtype), jnp.asarray(dt, q.dtype)
-    p, carried = scheme.start(system, t, dt, q, jnp.zeros_like(q), None)
+    system = system.with_step(dt)
+    p, carried = scheme.start(system, t, q, jnp.zeros_like(q), None)
     problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried))
     x, _ = formulation.guess(jnp.zeros((scheme.stages, q.size), q.dtype), problem)
     found = analyse(step_residual, x, (formulation, problem), formulation.layout(problem) or Layout.plain(x.size))

@@ -1,4 +1,4 @@
-"""The time loop: one step, and a scan over steps."""
+"""The time loop: checks, a scan over saved rows and over the steps between them, and the trajectory through them."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -7,76 +7,43 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, PyTree
 
-from ..assembly.rigid_motion import turned_over
-from ..constraints.calculus import constraint_slopes
-from ..constraints.consistency import as_coordinates, check_position, check_start, vector_like
-from ..constraints.instant import velocity
+from ..constraints.consistency import check_position, check_start
+from ..constraints.counts import constraint_count, rank
+from ..constraints.inputs import as_coordinates, vector_like
+from ..constraints.manifold import manifold_at
+from ..constraints.rank import find_rank, with_rank_if_cheap
 from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
-from ..numerics.polynomials import interpolation
 from ..schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
-from ..system import Scalar, System, Vector, VectorLike
-from .record import Departure, read_trajectory
-from .solving import SolvedStep, solve_step
-from .start import discrete_momentum, find_rank, start, with_rank_if_cheap
-from .trajectory import State, Status, Trajectory
-
-
-def step(
-    system: System,
-    state: State,
-    dt: Scalar,
-    scheme: AbstractScheme = Midpoint(),
-    formulation: AbstractFormulation = Multipliers(),
-    newton: Newton = Newton(),
-    control: PyTree = None,
-) -> tuple[State, Float[Array, "s n"]]:
-    """One time step: the state after it, and the displacements of its nodes from where it began.
-
-    A step that fails, and every step after it, leaves position and momentum as they are.
-    """
-    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
-    alive = state.status.result == Result.SUCCESS
-    guess = scheme.predict(state.displacement, before)
-    solution = solve_step(before, guess, alive, scheme, formulation, newton)
-    status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
-    moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
-    good = status.result == Result.SUCCESS
-    prediction = _extrapolate(scheme, state.previous, moves)
-    incoming, carried = scheme.advance(moves, before)
-    after = State(
-        state.step + 1,
-        state.t + dt,
-        state.q + moves[-1],
-        incoming,
-        jax.lax.stop_gradient(prediction),
-        jax.lax.stop_gradient(-moves[-1]),
-        status,
-        carried,
-    )
-    held = eqx.tree_at(lambda s: s.status, state, status)
-    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves
+from ..system import System, Vector, VectorLike
+from .record import Departure, Node, Reader, Row, append, read_columns
+from .save import Save
+from .solving import Method
+from .start import check_resumed, discrete_momentum, fingerprint, initial_state
+from .stepping import advance
+from .trajectory import Origin, State, Trajectory
 
 
 def simulate(
     system: System,
-    q0: VectorLike,
+    q0: VectorLike | None = None,
     v0: VectorLike | None = None,
     *,
-    dt: ArrayLike,
+    dt: ArrayLike | None = None,
     steps: int,
     q1: VectorLike | None = None,
     t0: ArrayLike = 0.0,
+    start: State | None = None,
     scheme: AbstractScheme | None = None,
     formulation: AbstractFormulation = Multipliers(),
     newton: Newton = Newton(),
     controls: PyTree | Callable = None,
-    save: int | Literal["end"] | None = None,
+    save: Save | int | Literal["end"] | None = None,
     throw: bool = True,
 ) -> Trajectory:
     r"""Integrate the motion of a system over `steps` steps of length `dt`.
@@ -87,147 +54,222 @@ def simulate(
 
     - `q0`, `v0`: position and velocity at `t0`, on the constraint manifold and tangent to it (see `project`). No `v0` means rest.
     - `q1`: instead of `v0`, the position after one step.
+    - `start`: instead of all these and of `dt`, the last state of a trajectory, `trajectory.final`: the motion goes on from it to the bit
+      as if it had not stopped, with the same system and scheme.
     - `scheme`: by default the system's own discrete Lagrangian, or else `Midpoint()`.
     - `formulation`: `Multipliers()`, `NullSpace()` or `Reparametrised()`.
     - `controls`: a function of time, taken at the middle of a step, or a pytree of arrays with one row a step; it is passed to forces
       that take a fifth argument.
-    - `save`: a row every `save` steps (default 1), or `"end"` for the last state alone.
+    - `save`: a row every `save` steps (default 1), `"end"` for the last state alone, or a `Save`, which also says which fields.
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
     """
-    system, start_at, scheme = _prepare(system, q0, v0, q1, dt, t0, steps, scheme, formulation, newton)
-    table = _control_table(system, controls, start_at, steps)
-    trajectory = _run(system, start_at, table, scheme, formulation, newton, steps, _stride(save, steps))
-    if save == "end":
-        trajectory = trajectory.last_row()
-    if throw:
-        if known(trajectory.successful) is None:
-            message = "a step failed; call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why"
-            return eqx.error_if(_poisoned(trajectory), ~trajectory.successful, message)
-        trajectory.check(system)
+    _check_steps(steps)
+    kept = Save.of(save)
+    kept.stride(steps)
+    if start is None:
+        system, start_at, origin = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
+        table = _control_table(system, controls, origin, 0, steps)
+        state = _first_state(system, *start_at, origin, _first(table))
+    else:
+        system, state, origin = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
+        table = _control_table(system, controls, origin, start.step, steps)
+    trajectory = _run(system, state, state.origin or origin, table, Method(origin.scheme, formulation, newton), steps, kept)
+    if not throw:
+        return trajectory
+    if known(trajectory.successful) is None:
+        message = "a step failed; call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why"
+        return eqx.error_if(trajectory.poisoned(), ~trajectory.successful, message)
+    trajectory.check(system)
     return trajectory
 
 
-def _poisoned(trajectory: Trajectory) -> Trajectory:
-    """Not a number wherever a step failed, so that a derivative taken without its value is loud too."""
-    motion = lambda tree: (tree.q, tree.v, tree.p, tree.multipliers)
-    factor = jnp.where(trajectory.successful, 1.0, jnp.nan).astype(trajectory.q.dtype)
-    return eqx.tree_at(motion, trajectory, tuple(factor * column for column in motion(trajectory)))
+class _Marks(eqx.Module):
+    """What is kept of the steps between two rows: moves of the first, all of the last, the most iterations, the largest residual."""
+
+    moves: Array | None
+    last: Departure | None
+    newton_steps: Array
+    residual: Array
+
+    def with_step(self, index: Array, left: Departure, after: State) -> "_Marks":
+        """With one more step, the first one if its index is zero."""
+        return _Marks(
+            None if self.moves is None else jnp.where(index == 0, left.moves, self.moves),
+            None if self.last is None else left,
+            jnp.maximum(self.newton_steps, after.status.newton_steps),
+            jnp.maximum(self.residual, after.status.residual),
+        )
 
 
 @compiled
-def _run(system, start_at, table, scheme, formulation, newton, steps, stride) -> Trajectory:
-    """Scan over saved rows, and inside over the steps between them; a row keeps the steps that leave it and arrive at it."""
-    q0, v0, dt, t0 = start_at
-
-    def one(carry, inputs):
-        state, first, _, most, largest = carry
-        index, control = inputs
-        after, moves = step(system, state, dt, scheme, formulation, newton, control)
-        after = eqx.tree_at(lambda s: s.t, after, t0 + dt * after.step.astype(dt.dtype))
-        left = Departure(state.t, state.q, state.incoming, moves, control, state.carried)
-        first = jax.tree.map(lambda new, old: jnp.where(index == 0, new, old), left, first)
-        last = None if scheme.acting == "start" else left
-        return (after, first, last, jnp.maximum(most, after.status.newton_steps), jnp.maximum(largest, after.status.residual)), None
-
-    def row(state, inputs):
-        control = jax.tree.map(lambda leaf: leaf[0], inputs[1])
-        moves = jnp.zeros((scheme.stages, q0.size), q0.dtype)
-        blank = Departure(state.t, state.q, state.incoming, moves, control, state.carried)
-        last = None if scheme.acting == "start" else blank
-        (after, *left, most, largest), _ = jax.lax.scan(one, (state, blank, last, jnp.int32(0), jnp.zeros((), q0.dtype)), inputs)
-        return after, (left, after.status.result, most, largest)
-
-    initial = start(system, q0, v0, dt, t0, scheme, jax.tree.map(lambda leaf: leaf[0], table))
-    count = jnp.arange(steps, dtype=jnp.int32)
-    inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count % stride, table))
-    final, ((leaving, arriving), results, most, largest) = jax.lax.scan(row, initial, inputs)
-    late = (results != Result.SUCCESS) & (count[::stride] > final.step)
-    results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
-    outcome = [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in (results, most, largest)]
-    return read_trajectory(system, final, leaving, arriving, outcome, dt, scheme, stride)
+def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree) -> State:
+    """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
+    state = initial_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
+    known_by = eqx.tree_at(lambda o: o.fingerprint, origin, fingerprint(system))
+    return eqx.tree_at(lambda s: s.origin, state, known_by, is_leaf=lambda x: x is None)
 
 
-def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
-    """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
-    system, q1 = before.system, before.q0 + solution.moves[-1]
-    values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
-    worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
-    if values.size:
-        length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
-        size = length * constraint_slopes(system, before.t0, before.q0)
-        off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
-        redundant = system.rank is not None and system.rank < values.size
-        strayed = jnp.int32(Result.RANK_CHANGED if redundant else Result.OFF_MANIFOLD)
-        result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
-        result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
-        worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
-    result = jnp.where(
-        (result == Result.SUCCESS) & turned_over(system, before.q0, solution.moves[-1]), jnp.int32(Result.TURNED_OVER), result
+@compiled
+def _run(system: System, state: State, origin: Origin, table: PyTree, method: Method, steps: int, save: Save) -> Trajectory:
+    """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
+    initial = eqx.tree_at(lambda s: s.origin, state, None)
+    dt, scheme, stride, only_end = origin.dt, method.scheme, save.stride(steps), save.every == "end"
+    system = system.with_step(dt)
+    reader = Reader(system, scheme, dt)
+    leaving = not only_end and save.asks("stages", "multipliers", "reaction")
+    arriving = scheme.acting != "start" and save.asks("multipliers")
+
+    def one(now, inputs):
+        (state, total, marks), (index, control) = now, inputs
+        after, moves = advance(system, state, dt, method, control)
+        after = eqx.tree_at(lambda s: s.t, after, origin.t0 + dt * after.step.astype(dt.dtype))
+        marks = marks.with_step(index, Departure(Node.of(state), moves, control), after)
+        return (after, _reduced(save, total, reader, after), marks), None
+
+    def row(carry, inputs):
+        state, total = carry
+        first, node = _first(inputs[1]), Node.of(state)
+        moves = jnp.zeros((scheme.stages, state.q.size), state.q.dtype)
+        blank = Departure(node, moves, first) if arriving else None
+        marks = _Marks(moves if leaving else None, blank, jnp.int32(0), jnp.zeros((), dt.dtype))
+        begun = (state, total, marks)
+        (after, total, marks), _ = one(begun, _first(inputs)) if stride == 1 else jax.lax.scan(one, begun, inputs)
+        departure = Departure(node, marks.moves, first) if leaving else None
+        kept = None if only_end else node if save.asks(*RICH) else Node(node.t, node.q)
+        outcome = (after.status.result, marks.newton_steps, marks.residual)
+        return (after, total), (kept, departure, marks.last, outcome)
+
+    count = jnp.arange(steps, dtype=jnp.int32) % stride
+    inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count, table))
+    (final, total), (kept, left, arrived, outcome) = jax.lax.scan(row, (initial, save.initial), inputs)
+    nodes = jax.tree.map(lambda leaf: leaf[None], Node.of(final)) if only_end else _with_last(kept, final)
+    arrived = left if stride == 1 and leaving else arrived
+    columns = read_columns(reader, save, nodes, left, arrived, initial.step)
+    results, newton_steps, residuals = _outcomes(outcome, final.step - initial.step, stride, only_end)
+    return Trajectory(
+        t=nodes.t,
+        results=results,
+        newton_steps=newton_steps,
+        residuals=residuals,
+        dt=dt,
+        final=eqx.tree_at(lambda s: s.origin, final, origin, is_leaf=lambda x: x is None),
+        scheme=scheme,
+        stride=stride,
+        fields=save.fields,
+        redundant=constraint_count(system, final.q) - rank(system, final.q),
+        reduced=total,
+        **columns,
     )
-    now = Status(result, solution.steps, solution.residual, worst, violation)
-    return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 
 
-def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:
-    """Displacements of the next step by the polynomial through this step's nodes and the position one step earlier."""
-    fractions = np.asarray(scheme.fractions)
-    matrix = interpolation(np.concatenate([[-1.0], fractions]), 1 + fractions[1:])
-    return jnp.asarray(matrix, moves.dtype) @ jnp.vstack([previous, jnp.zeros_like(previous), moves]) - moves[-1]
+RICH = ("v", "p", "multipliers", "incoming", "reaction", "stages", "carried")
+"""Fields that follow from more than positions."""
 
 
-def _prepare(system, q0, v0, q1, dt, t0, steps, scheme, formulation, newton):
+def _reduced(save: Save, total: PyTree, reader: Reader, after: State) -> PyTree:
+    """The total with one more step, unless it failed."""
+    if save.reduce is None:
+        return total
+    good = after.status.result == Result.SUCCESS
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), save.reduce(total, Row(reader, after)), total)
+
+
+def _with_last(kept: Node, final: State) -> Node:
+    """The saved nodes and the last one."""
+    last = Node.of(final)
+    return jax.tree.map(lambda many, one: None if many is None else append(many, one), kept, last, is_leaf=lambda x: x is None)
+
+
+def _outcomes(outcome: tuple[Array, ...], reached: Array, stride: int, only_end: bool) -> list[Array]:
+    """Codes, iterations and residuals of the steps that led to each row; of the first row none did."""
+    results, *others = outcome
+    first_steps = stride * jnp.arange(results.size, dtype=jnp.int32)
+    late = (results != Result.SUCCESS) & (first_steps > reached)
+    columns = [jnp.where(late, jnp.int32(Result.NOT_REACHED), results), *others]
+    return columns if only_end else [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in columns]
+
+
+def _first(table: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[0], table)
+
+
+def _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton) -> tuple[System, tuple[Vector, Vector], Origin]:
     """Bring all inputs to one dtype, find the rank and the first velocity, and refuse what cannot be right."""
+    if q0 is None or dt is None:
+        raise ModelError("simulate needs q0 and dt, or start=trajectory.final to go on with a motion")
+    if v0 is not None and q1 is not None:
+        raise ModelError("give either v0 or q1, not both")
+    scheme = _scheme_of(system, scheme)
+    q0 = as_coordinates(system, q0)
+    dt, t0 = _time_step(dt, q0), jnp.asarray(t0, q0.dtype)
+    system = _with_rank(system.astype(q0.dtype), q0, t0, formulation)
+    if q1 is not None:
+        v0 = _velocity_towards(system.with_step(dt), vector_like(q1, q0, "q1"), q0, dt, t0, scheme, newton)
+    v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
+    check_start(system.with_step(dt), t0, q0, v0, dt)
+    return system, (q0, v0), Origin(t0, dt, jnp.zeros((), q0.dtype), scheme)
+
+
+def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, State, Origin]:
+    """Go on from a state, with the system and the scheme that led to it."""
+    if any(value is not None for value in given):
+        raise ModelError("give either start, or q0 with v0 or q1, not both: a state has its own position and velocity")
+    q = as_coordinates(system, start.q, "start") if isinstance(start, State) and start.q.ndim == 1 else None
+    system = system if q is None else system.astype(q.dtype)
+    origin = check_resumed(system, start, dt, scheme)
+    return _with_rank(system, start.q, start.t, formulation), start, origin
+
+
+def _with_rank(system: System, q: Vector, t: Array, formulation: AbstractFormulation) -> System:
+    find = find_rank if system.rank is None and formulation.needs_rank else with_rank_if_cheap
+    return find(system, q, t)
+
+
+def _velocity_towards(system, q1: Vector, q0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, newton: Newton) -> Vector:
+    """The velocity with which the first step leads to `q1`."""
+    check_position(system, t0 + dt, q1, "q1")
+    if not isinstance(scheme, AbstractVariational):
+        raise ModelError(f"a start from q1 needs a scheme with a discrete Lagrangian; with {type(scheme).__name__} give v0")
+    p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
+    return manifold_at(system, t0, q0).sharing().velocity(p0, (q1 - q0) / dt)
+
+
+def _scheme_of(system: System, scheme: AbstractScheme | None) -> AbstractScheme:
+    """The scheme that was given, or the system's own."""
     if scheme is None:
         scheme = Own() if system.has("discrete_lagrangian") else Midpoint()
     if isinstance(scheme, Own) != system.has("discrete_lagrangian") and not system.has("lagrangian") and not system.has("kinetic"):
         raise ModelError("this system has only a discrete Lagrangian, so its scheme is given: leave scheme unset")
+    return scheme
+
+
+def _check_steps(steps: int) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
-    if v0 is not None and q1 is not None:
-        raise ModelError("give either v0 or q1, not both")
-    q0 = as_coordinates(system, q0)
-    system = system.astype(q0.dtype)
-    dt, t0 = jnp.asarray(dt, q0.dtype), jnp.asarray(t0, q0.dtype)
+
+
+def _time_step(dt: ArrayLike, q0: Vector) -> Array:
+    dt = jnp.asarray(dt, q0.dtype)
     bad = known(~(dt > 0) | ~jnp.isfinite(dt))
     if dt.ndim or (bad is not None and bad):
         raise ModelError(f"dt must be a positive number, not {dt}")
-    find = find_rank if system.rank is None and formulation.needs_rank else with_rank_if_cheap
-    system = find(system, q0, t0)
-    if q1 is not None:
-        q1 = vector_like(q1, q0, "q1")
-        check_position(system, t0 + dt, q1, "q1")
-        if not isinstance(scheme, AbstractVariational):
-            raise ModelError(f"a start from q1 needs a scheme with a discrete Lagrangian; with {type(scheme).__name__} give v0")
-        p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
-        v0 = velocity(system, t0, q0, p0, dt, (q1 - q0) / dt)
-    v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
-    check_start(system, t0, q0, v0, dt)
-    return system, (q0, v0, dt, t0), scheme
+    return dt
 
 
-def _stride(save: int | str | None, steps: int) -> int:
-    if save is None:
-        return 1
-    if save == "end":
-        return steps
-    if isinstance(save, bool) or not isinstance(save, int | np.integer) or save < 1 or steps % save:
-        raise ModelError(f"save must be 'end' or a whole number that divides steps = {steps}, not {save!r}")
-    return int(save)
-
-
-def _control_table(system: System, controls, start_at: tuple, steps: int):
-    """One control a step, or `None`."""
-    *_, dt, t0 = start_at
+def _control_table(system: System, controls, origin: Origin, before: Array | int, steps: int):
+    """One control a step, or `None`; so many steps were taken `before`."""
     if controls is None:
         if system.controlled:
             raise ModelError("the forces of this system take a control: pass controls to simulate")
         return None
     if not system.controlled:
         raise ModelError("controls were given, but forces takes no fifth argument to receive them")
+    dtype = origin.dt.dtype
     if callable(controls):
-        return jax.vmap(controls)(t0 + dt * (jnp.arange(steps, dtype=dt.dtype) + 0.5))
-    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dt.dtype), controls)
+        middle = jnp.arange(steps, dtype=dtype) + jnp.asarray(before, dtype) + 0.5
+        return jax.vmap(controls)(origin.t0 + origin.dt * middle)
+    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
     for leaf in jax.tree.leaves(controls):
         if leaf.shape[:1] != (steps,):
             raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")

@@ -1,7 +1,10 @@
 """What a simulation carries from step to step, and what it returns."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
@@ -20,12 +23,21 @@ class Status(eqx.Module):
     violation: Float[Array, ""]
 
 
+class Origin(eqx.Module):
+    """Where a motion comes from: the time of its first step, its time step and scheme, and a number that tells systems apart."""
+
+    t0: Float[Array, ""]
+    dt: Float[Array, ""]
+    fingerprint: Float[Array, ""]
+    scheme: AbstractScheme
+
+
 class State(eqx.Module):
     """Where a motion stands: all that the next step needs, and how the last one went.
 
     `incoming` is the momentum that arrived at `q` before its share of the constraint forces, `carried` what else the scheme
     carries; `displacement` predicts the nodes of the next step relative to `q`, and `previous` is the position one step before, also
-    relative to `q`.
+    relative to `q`. `origin` is known of the last state of a trajectory, from which `simulate(..., start=state)` goes on.
     """
 
     step: Int[Array, ""]
@@ -36,6 +48,7 @@ class State(eqx.Module):
     previous: Float[Array, " n"]
     status: Status
     carried: PyTree = None
+    origin: Origin | None = None
 
 
 class Trajectory(eqx.Module):
@@ -51,30 +64,32 @@ class Trajectory(eqx.Module):
 
     Schemes whose constraint forces act over a step or at its end have momenta and velocities of their own, which fulfil the hidden
     constraints only up to the error of the scheme; their multipliers belong to steps and are given as means at the nodes.
+
+    `redundant` is the number of constraints that follow from the others, as far as that was found.
+
+    Columns that `Save(fields=...)` did not ask for are `None`. `reduced` is the total of `Save(reduce=...)`, `final` the last state, with
+    which `simulate(..., start=trajectory.final)` goes on.
     """
 
     t: Float[Array, " rows"]
-    q: Float[Array, "rows n"]
-    v: Float[Array, "rows n"]
-    p: Float[Array, "rows n"]
-    multipliers: Float[Array, "rows m"]
     results: Int[Array, " rows"]
     newton_steps: Int[Array, " rows"]
     residuals: Float[Array, " rows"]
-    incoming: Float[Array, "rows n"]
-    reaction: Float[Array, "rows n"]
-    stages: Float[Array, "rows inside n"]
-    carried: PyTree
     dt: Float[Array, ""]
     final: State
     scheme: AbstractScheme
     stride: int = eqx.field(static=True)
-    rank: int | None = eqx.field(static=True)
-
-    @property
-    def redundant(self) -> int:
-        """How many of the constraints follow from the others."""
-        return 0 if self.rank is None else self.multipliers.shape[-1] - self.rank
+    fields: tuple[str, ...] = eqx.field(static=True)
+    redundant: int = eqx.field(static=True)
+    q: Float[Array, "rows n"] | Any = None
+    v: Float[Array, "rows n"] | Any = None
+    p: Float[Array, "rows n"] | Any = None
+    multipliers: Float[Array, "rows m"] | Any = None
+    incoming: Float[Array, "rows n"] | Any = None
+    reaction: Float[Array, "rows n"] | Any = None
+    stages: Float[Array, "rows inside n"] | Any = None
+    carried: PyTree = None
+    reduced: PyTree = None
 
     @property
     def successful(self) -> Bool[Array, "*batch"]:
@@ -83,13 +98,15 @@ class Trajectory(eqx.Module):
 
     @property
     def reached(self) -> Int[Array, "*batch"]:
-        """Number of steps that were solved; rows after them hold the last state that was reached."""
+        """Number of steps that were solved since the motion began; rows after them hold the last state that was reached."""
         return self.final.step
 
-    def last_row(self) -> "Trajectory":
-        """The end alone."""
-        columns = lambda tree: jax.tree.leaves([getattr(tree, name) for name in _COLUMNS])
-        return eqx.tree_at(columns, self, [column[-1:] for column in columns(self)])
+    def require(self, purpose: str, *fields: str) -> None:
+        """Raise unless these columns were saved."""
+        missing = [field for field in fields if field not in self.fields]
+        if missing:
+            wanted = ", ".join(repr(field) for field in (*self.fields, *missing))
+            raise ModelError(f"{purpose} reads {', '.join(missing)}, which was not saved: simulate with save=mbd.Save(fields=({wanted}))")
 
     def require_every_step(self, purpose: str) -> None:
         """Raise unless neighbouring rows are neighbouring steps."""
@@ -108,13 +125,16 @@ class Trajectory(eqx.Module):
         if solved.all():
             return
         first = tuple(int(i) for i in np.argwhere(~solved)[0])
-        state = jax.tree.map(lambda leaf: leaf[first], final)
+        state = jax.tree.map(lambda leaf: leaf[first], eqx.tree_at(lambda s: s.origin, final, None, is_leaf=lambda x: x is None))
         dt = np.broadcast_to(np.asarray(dts), solved.shape)[first]
         where = f"batch member {', '.join(map(str, first))} ({(~solved).sum()} of {solved.size} failed): " if first else ""
         raise SimulationError(where + _describe_failure(state, float(dt), system), self)
 
-
-_COLUMNS = ("t", "q", "v", "p", "multipliers", "results", "newton_steps", "residuals", "incoming", "reaction", "stages", "carried")
+    def poisoned(self) -> "Trajectory":
+        """Not a number wherever a step failed, so that a derivative taken without its value is loud too."""
+        motion = lambda tree: [getattr(tree, name) for name in ("q", "v", "p", "multipliers") if name in self.fields]
+        factor = jnp.where(self.successful, 1.0, jnp.nan).astype(self.t.dtype)
+        return eqx.tree_at(motion, self, [factor * column for column in motion(self)])
 
 
 def _describe_failure(state: State, dt: float, system: System | None) -> str:

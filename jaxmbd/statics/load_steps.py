@@ -12,18 +12,20 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from ..assembly.model import Assembly
+from ..assembly.model import Assembly, assembly_in
 from ..constraints.calculus import constraint_forces, constraint_jacobian, equations_of_motion
-from ..constraints.consistency import as_coordinates
-from ..constraints.instant import Instant
-from ..constraints.splitting import Split, chart_size, constraint_count, fulfilled, is_large, pull_to_chart, rank, saddle_layout, split
+from ..constraints.chart import pull_to_chart
+from ..constraints.counts import chart_size, constraint_count, fulfilled, redundant
+from ..constraints.inputs import as_coordinates
+from ..constraints.manifold import manifold_at
+from ..constraints.rank import with_rank_if_cheap
+from ..constraints.split import Split, split
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
 from ..numerics.lapack import solve
 from ..numerics.linear import Auto, Dense
 from ..numerics.linear.layout import Layout
 from ..numerics.newton import Newton
-from ..simulation.start import with_rank_if_cheap
 from ..system import Scalar, System, Vector, VectorLike
 
 Unknowns = Float[Array, " k"]
@@ -50,6 +52,10 @@ class AbstractLoading(eqx.Module):
     @abc.abstractmethod
     def unknowns(self, near: Near) -> Unknowns:
         """Unknowns to begin with where no guess is at hand."""
+
+    @abc.abstractmethod
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        """Unknowns to begin a step with, from those of the step before."""
 
     @abc.abstractmethod
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
@@ -89,6 +95,9 @@ class OnChart(AbstractLoading):
 
     def unknowns(self, near: Near) -> Unknowns:
         return jnp.zeros(sum(self._sizes(near)), near.q.dtype)
+
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        return last
 
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
         system, strained, x = _with_stress(self.system, x)
@@ -147,6 +156,9 @@ class WithMultipliers(AbstractLoading):
     def unknowns(self, near: Near) -> Unknowns:
         return jnp.concatenate([jnp.zeros_like(near.q), _supports(self.system, self.t, near.q, near.at)])
 
+    def guess(self, last: Unknowns, near: Near) -> Unknowns:
+        return self.unknowns(near)
+
     def residual(self, x: Unknowns, near: Near, remaining: Scalar) -> Unknowns:
         n, left = near.q.size, remaining * self.out_of_balance
         q = near.q + x[:n]
@@ -171,7 +183,7 @@ class WithMultipliers(AbstractLoading):
         return newton if _is_stiff(self.system) else _with_dense(newton)
 
     def _layout(self, near: Near) -> Layout:
-        return saddle_layout(self.system, near.q, near.at)
+        return manifold_at(self.system, self.t, near.q).layout(near.at)
 
 
 def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[System, Vector, Array]:
@@ -181,7 +193,7 @@ def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[S
     if system.controlled:
         raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
     q = as_coordinates(system, q, "q")
-    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
+    system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), jnp.asarray(t, q.dtype)
     return with_rank_if_cheap(system, q, t), q, t
 
 
@@ -210,15 +222,15 @@ def residual(x: Unknowns, args: tuple[AbstractLoading, Near, Scalar]) -> Unknown
 def _force(system: System, t: Scalar, q: Vector) -> Vector:
     """What constraint forces have to balance."""
     zero = jnp.zeros_like(q)
-    return equations_of_motion(system, t, q, zero, zero, jnp.ones((), q.dtype))
+    return equations_of_motion(system, t, q, zero, zero)
 
 
 def _stresses(system: System) -> list[Float[Array, "elements points 6"]]:
     """Blank forces and moments of all beams."""
-    model = system.params
-    if not isinstance(model, Assembly):
+    model = assembly_in(system)
+    if model is None:
         return []
-    return [jnp.zeros((*group.stiffness.shape[:1], group.order, 6), group.stiffness.dtype) for group in model.beams]
+    return [jnp.zeros((*group.stiffness.shape[:1], group.points.size, 6), group.stiffness.dtype) for group in model.beams]
 
 
 def _with_stress(system: System, x: Array) -> tuple[System, Callable, Array]:
@@ -237,14 +249,13 @@ def _with_stress(system: System, x: Array) -> tuple[System, Callable, Array]:
 
 def _independent(system: System, t: Scalar, q: Vector) -> Split:
     """The constraints that get multipliers: all, unless some are known to be redundant."""
-    full = rank(system, q) == constraint_count(system, q)
-    return Split.trivial(q) if full or is_large(system, q) else split(system, t, q)
+    return manifold_at(system, t, q).split() if redundant(system, q) else Split.trivial(q)
 
 
 def _supports(system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, " r"]:
     """Multipliers whose forces balance as much as constraints can: without them nothing holds what only hangs."""
-    if is_large(system, q):
-        return Instant.of(system, t, q, jnp.ones((), q.dtype)).multipliers(-_force(system, t, q))
+    if at.rows is None:
+        return manifold_at(system, t, q).sharing().multipliers(-_force(system, t, q))
     G = at.independent(constraint_jacobian(system, t, q))
     return solve(G @ G.T, -G @ _force(system, t, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
 
@@ -256,8 +267,8 @@ def _lengths(q: Vector, count: int) -> Unknowns:
 
 def _is_stiff(system: System) -> bool:
     """Whether all bodies are nodes of beams and hang on no loops of joints: eliminated with the joints they hang on, none can float."""
-    model = system.params
-    if not isinstance(model, Assembly):
+    model = assembly_in(system)
+    if model is None:
         return False
     stiff = {place for group in model.beams for places in group.nodes for place in places}
     return model.closures == 0 and stiff == set(range(len(model.bodies) - 1))

@@ -12,7 +12,7 @@ from ..errors import Result
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
-from .load_steps import OnChart, WithMultipliers, prepared, proportional, residual, solved
+from .load_steps import WithMultipliers, prepared, proportional, residual, solved
 
 
 class Equilibrium(eqx.Module):
@@ -59,7 +59,7 @@ def _solve(system: System, q: Vector, t: Scalar, steps: int, newton: Newton) -> 
     def step(carry, remaining):
         q, guess, alive = carry
         near = loading.near(q)
-        x = guess if isinstance(loading, OnChart) else loading.unknowns(near)
+        x = loading.guess(guess, near)
         solution, _ = solver.solve(residual, x, (loading, near, remaining), loading.scale(near), loading.layout(near), alive)
         good = alive & (solution.result == Result.SUCCESS)
         result = jnp.where(alive, solution.result, jnp.int32(Result.NOT_REACHED))

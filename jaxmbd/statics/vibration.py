@@ -11,13 +11,14 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from ..constraints.calculus import constraint_forces, equations_of_motion, mass_matrix
-from ..constraints.consistency import as_coordinates
-from ..constraints.splitting import least_norm_multipliers, null_space, split
+from ..constraints.inputs import as_coordinates
+from ..constraints.manifold import DenseManifold
+from ..constraints.rank import find_rank
+from ..constraints.split import null_space, split
 from ..errors import ModelError
 from ..numerics.arrays import known, root
 from ..numerics.compile import compiled
 from ..numerics.lapack import generalised_eigh
-from ..simulation.start import find_rank
 from ..system import Scalar, System, Vector, VectorLike
 
 
@@ -40,7 +41,7 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
     Differentiable where frequencies are distinct.
     """
     q = as_coordinates(system, q, "q")
-    system, t = system.astype(q.dtype), jnp.asarray(t, q.dtype)
+    system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), jnp.asarray(t, q.dtype)
     if system.rank is None:
         system = find_rank(system, q, t)
     found, unbalanced, size = _modes(system, q, t)
@@ -56,12 +57,12 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
 @compiled
 def _modes(system: System, q: Vector, t: Scalar) -> tuple[Modes, Array, Array]:
     """All modes, the largest force out of balance, and the size of the forces that balance."""
-    zero, one = jnp.zeros_like(q), jnp.ones((), q.dtype)
-    forces = lambda q: equations_of_motion(system, t, q, zero, zero, one)
+    zero = jnp.zeros_like(q)
+    forces = lambda q: equations_of_motion(system, t, q, zero, zero)
     P = null_space(system, t, q, "chart" if system.has("chart") else "qr", split(system, t, q))
-    multipliers = least_norm_multipliers(system, t, q, -forces(q))
+    multipliers = DenseManifold(system, t, q).multipliers(-forces(q))
     balance = lambda q: forces(q) + constraint_forces(system, t, q, multipliers)
-    K, M = P.T @ jax.jacfwd(balance)(q) @ P, P.T @ mass_matrix(system, t, q, zero, one) @ P
+    K, M = P.T @ jax.jacfwd(balance)(q) @ P, P.T @ mass_matrix(system, t, q, zero) @ P
     squares, vectors = generalised_eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
     stiffness = jnp.max(jnp.abs(K), initial=0) * jnp.max(jnp.abs(q))
     return Modes(squares, (P @ vectors).T), jnp.max(jnp.abs(P.T @ forces(q)), initial=0), stiffness

@@ -1,4 +1,4 @@
-"""What is drawn of a mechanism, as points in space: curves of beams, lines of other bodies, joints."""
+"""What is drawn of a mechanism, as points in space: curves of beams, solids and lines of other bodies, joints."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,12 +7,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly.model import Assembly
-from ..beams.galerkin import lagrange
+from ..assembly.model import Assembly, as_assembly
 from ..joints import Fixed
 from ..numerics.compile import compiled
+from ..numerics.polynomials import lagrange
 from ..post.beams import AlongBeam, along_beams, distances
+from ..post.mechanisms import shapes
 from ..reduction.floating_frame import proper_joints
+from ..system import System
+from .solids import Solid, solid, together
 
 SAMPLES = 8
 """Lines in which an element is drawn."""
@@ -29,14 +32,17 @@ class Curve(NamedTuple):
 
 
 class Skeleton(NamedTuple):
-    """Curves of beams and points of other bodies, by name, and joints.
+    """Curves of beams, solids and points of other bodies, by name, and joints.
 
-    A body reaches to its joints, and to the centre of its mass if it has less than two; it is one point if these coincide. `weights` are
-    masses on nodes of beams, `hinges` joints on the ground that move and `clamps` those that do not, `pins` joints between bodies that
-    move. Joints whose two points part, as those of guides and rods do, are `bridges`, each a pair of points.
+    Bodies with a shape are `solids`, those that rest `scenery`. Any other body reaches to its joints, and to the centre of its mass if it
+    has less than two; it is one point if these coincide. `weights` are masses on nodes of beams, `hinges` joints on the ground that move
+    and `clamps` those that do not, `pins` joints between bodies that move. Joints whose two points part, as those of guides and rods do,
+    are `bridges`, each a pair of points.
     """
 
     curves: dict[str, Curve]
+    solids: dict[str, Solid]
+    scenery: dict[str, Solid]
     bodies: dict[str, Points]
     weights: Points
     hinges: Points
@@ -48,7 +54,9 @@ class Skeleton(NamedTuple):
     def points(self) -> Points:
         """All points together."""
         curves = [curve.points for curve in self.curves.values()]
-        return np.concatenate([*curves, *self.bodies.values(), self.weights, self.hinges, self.clamps, self.pins, *self.bridges], axis=1)
+        solids = [solid.points for solid in (*self.solids.values(), *self.scenery.values())]
+        joints = [self.hinges, self.clamps, self.pins, *self.bridges]
+        return np.concatenate([*curves, *solids, *self.bodies.values(), self.weights, *joints], axis=1)
 
 
 class _Place(NamedTuple):
@@ -61,15 +69,19 @@ class _Place(NamedTuple):
     on_b: Float[np.ndarray, "rows 3"]
 
 
-def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
+def skeleton(system: System, q: Float[Array, "rows n"]) -> Skeleton:
     """The lines and points of a mechanism in some positions; they are linear in coordinates."""
+    model = as_assembly(system)
     frames, origins = jax.tree.map(np.asarray, _positions(model, q))
     places = list(_places(model, origins))
     centres = _centres(model, frames)
     on_beams = {i for group in model.beams for nodes in group.nodes for i in nodes}
     chunks = {i for group in model.beams if group.lumped for nodes in group.nodes for i in nodes}
     at_rest = set(range(sum(count for kind, count in model.kinds if kind.size), len(model.bodies)))
+    solids = dict(_solids(system, model.bodies, frames))
+    shown = {i for i, name in enumerate(model.bodies) if name in solids}
     size = np.ptp(centres.reshape(-1, 3), axis=0).max()
+    lines = [i for i in range(len(model.bodies)) if i not in on_beams | at_rest | shown]
     parted = [np.abs(place.on_a - place.on_b).max() > 1e-6 * size for place in places]
 
     def picked(wanted: Callable[[_Place, bool], bool]) -> Points:
@@ -80,8 +92,10 @@ def skeleton(model: Assembly, q: Float[Array, "rows n"]) -> Skeleton:
 
     return Skeleton(
         curves=dict(_curves(model, frames)),
-        bodies={name: _reach(i, places, centres[:, i], 1e-6 * size) for i, name in enumerate(model.bodies) if i not in on_beams | at_rest},
-        weights=centres[:, sorted(i for i in on_beams - chunks if model.inertia[i, 0, 0] > 0)],
+        solids={model.bodies[i]: solids[model.bodies[i]] for i in sorted(shown - at_rest)},
+        scenery={model.bodies[i]: solids[model.bodies[i]] for i in sorted(shown & at_rest)},
+        bodies={model.bodies[i]: _reach(i, places, centres[:, i], 1e-6 * size) for i in lines},
+        weights=centres[:, sorted(i for i in on_beams - chunks - shown if model.inertia[i, 0, 0] > 0)],
         hinges=picked(lambda place, grounded: grounded and place.moves),
         clamps=picked(lambda place, grounded: grounded and not place.moves),
         pins=picked(lambda place, grounded: not grounded and place.moves),
@@ -122,6 +136,15 @@ def _reach(body: int, places: list[_Place], centre: Float[np.ndarray, "rows 3"],
     ends = [on for place in places for on, index in ((place.on_a, place.a), (place.on_b, place.b)) if index == body]
     points = np.stack(ends if len(ends) > 1 else [*ends, centre], axis=1)
     return points[:, :1] if np.ptp(points, axis=1).max() <= small else points
+
+
+def _solids(system: System, names: tuple[str, ...], frames: Float[np.ndarray, "rows bodies 4 3"]) -> Iterator[tuple[str, Solid]]:
+    """The surfaces of all bodies that have one."""
+    for name, own in shapes(system).items():
+        surface = together([shape.surface() for shape in own])
+        rows = frames[:, names.index(name)]
+        if len(surface.faces):
+            yield name, solid(surface, rows[:, :1] + surface.vertices @ rows[:, 1:])
 
 
 def _curves(model: Assembly, frames: Float[np.ndarray, "rows bodies 4 3"]) -> Iterator[tuple[str, Curve]]:

@@ -76,7 +76,7 @@ def test_forward_reverse_and_differences_agree(scheme, formulation):
 
 
 def test_generalized_alpha_has_right_gradients():
-    both = jax.jit(jax.value_and_grad(lambda x: loss(x, mbd.GeneralizedAlpha(0.7), mbd.Multipliers())))
+    both = jax.jit(jax.value_and_grad(lambda x: loss(x, mbd.schemes.GeneralizedAlpha(0.7), mbd.Multipliers())))
     gradient, differences = both(POINT)[1], central_differences(lambda x: both(x)[0], POINT)
     for name in POINT:
         np.testing.assert_allclose(gradient[name], differences[name], rtol=1e-6, atol=1e-6)
@@ -93,7 +93,7 @@ def test_a_mechanism_with_joint_multipliers():
     def f(x):
         varied = system.with_params(eqx.tree_at(lambda model: model.inertia, system.params, system.params.inertia * x[0]))
         varied = eqx.tree_at(lambda s: s.params.loads[0].load.stiffness, varied, jnp.array([5.0]) * x[1])
-        choice = {"scheme": mbd.ConservativeDirector(), "formulation": mbd.JointMultipliers()}
+        choice = {"scheme": mbd.schemes.ConservativeDirector(), "formulation": mbd.formulations.JointMultipliers()}
         trajectory = mbd.simulate(varied, q0, x[2] * v0, dt=0.02, steps=8, throw=False, save="end", **choice)
         return jnp.sum(trajectory.q[-1] ** 3) + jnp.sum(trajectory.v[-1] ** 2)
 

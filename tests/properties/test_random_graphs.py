@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import jaxmbd as mbd
 from jaxmbd import post, rotation
-from jaxmbd.constraints import splitting
+from jaxmbd.constraints import split
 
 DT, STEPS = 2e-3, 20
 FORMULATIONS = (mbd.Multipliers(), mbd.NullSpace(), mbd.Reparametrised())
@@ -92,7 +92,7 @@ def random_spatial_loop(seed):
 def check(mechanism, placement, floating=False):
     """All formulations agree, joints hold, momenta of a floating mechanism stay, energy keeps near its value."""
     system, q0 = mbd.assemble(mechanism, placement)
-    directions = splitting.split(system, jnp.array(0.0), q0).basis
+    directions = split.split(system, jnp.array(0.0), q0).basis
     freedom = directions.shape[1]
     assert freedom == q0.size - system.rank
     v0 = directions @ jax.random.normal(jax.random.key(freedom), (freedom,))

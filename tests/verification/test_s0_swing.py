@@ -22,7 +22,7 @@ def motions(swing):
 def test_its_size_is_that_of_the_paper(swing):
     system, q0 = swing
     assert (q0.size, system.constraints(0.0, q0).size) == (276, 154)
-    assert mbd.sparsity(system, q0).size == 430
+    assert mbd.simulation.sparsity(system, q0).size == 430
     assert (system.params.increments, system.params.closures) == (122, 0)
 
 

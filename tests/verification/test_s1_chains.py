@@ -15,7 +15,9 @@ CHAINS = {"hinges": (False, 0.01, 300, 68), "ball joints": (True, 0.1, 100, 60)}
 def chain(request):
     spherical, dt, steps, unknowns = CHAINS[request.param]
     system, q0 = mbd.assemble(*gallery.hanging_chain(spherical))
-    trajectory = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=mbd.ConservativeDirector(), formulation=mbd.JointMultipliers())
+    trajectory = mbd.simulate(
+        system, q0, dt=dt, steps=steps, scheme=mbd.schemes.ConservativeDirector(), formulation=mbd.formulations.JointMultipliers()
+    )
     return request.param, system, trajectory, unknowns
 
 
@@ -30,9 +32,9 @@ def test_unknowns(chain):
     """12 n + m, counted as the paper does: multipliers of joints only."""
     _, system, trajectory, unknowns = chain
     state = trajectory.final
-    step = mbd.schemes.StepInput(system.with_rank(trajectory.rank), state.t, trajectory.dt, state.q, state.incoming, None, state.carried)
-    formulation = mbd.JointMultipliers()
-    x, _ = formulation.guess(state.displacement, formulation.prepare(mbd.ConservativeDirector(), step))
+    step = mbd.schemes.StepInput(system, state.t, trajectory.dt, state.q, state.incoming, None, state.carried)
+    formulation = mbd.formulations.JointMultipliers()
+    x, _ = formulation.guess(state.displacement, formulation.prepare(mbd.schemes.ConservativeDirector(), step))
     assert x.size == unknowns
 
 
@@ -69,11 +71,11 @@ def test_same_motion_as_other_schemes():
     system, q0 = mbd.assemble(*gallery.hanging_chain())
 
     def after_two_fifths(scheme, dt):
-        steps = 300 if isinstance(scheme, mbd.ConservativeDirector) else 40  # as many as above, by the same program
-        trajectory = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers())
+        steps = 300 if isinstance(scheme, mbd.schemes.ConservativeDirector) else 40  # as many as above, by the same program
+        trajectory = mbd.simulate(system, q0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers())
         return trajectory.q[round(0.4 / dt)]
 
-    ours = {dt: after_two_fifths(mbd.ConservativeDirector(), dt) for dt in (0.02, 0.01)}
+    ours = {dt: after_two_fifths(mbd.schemes.ConservativeDirector(), dt) for dt in (0.02, 0.01)}
     for scheme in (mbd.EnergyMomentum(), mbd.Midpoint()):
         coarse, fine = (np.max(np.abs(after_two_fifths(scheme, dt) - ours[dt])) for dt in ours)
         assert coarse / fine > 3.5 and fine < 2e-4

@@ -13,7 +13,7 @@ SPIN = 50.0 * Q0.reshape(4, 3)[3]
 
 
 def run(system, q0, v0, dt, steps, scheme, **kwargs):
-    return mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.JointMultipliers(), **kwargs)
+    return mbd.simulate(system, q0, v0, dt=dt, steps=steps, scheme=scheme, formulation=mbd.formulations.JointMultipliers(), **kwargs)
 
 
 def spin(trajectory):
@@ -31,7 +31,7 @@ def test_symmetric_top(update, dt):
     9.5460 and 0.4190, whose product is again Mgl/I11 and which belong to a spin of 47.73; here the spin stays.
     """
     v0 = mbd.joint_velocities(SYSTEM, Q0, {"tip": SPIN})
-    trajectory = run(SYSTEM, Q0, v0, dt, 1000, mbd.DirectorEnergyMomentum(update))
+    trajectory = run(SYSTEM, Q0, v0, dt, 1000, mbd.schemes.DirectorEnergyMomentum(update))
     E, h3 = post.energy(SYSTEM, trajectory), post.angular_momentum(SYSTEM, trajectory)[:, 2]
     assert np.ptp(h3) < 3e-13 * h3[0]
     bound = 5e-13 if update == "cayley" else {0.001: 1e-7, 0.04: 2e-4}[dt]
@@ -46,8 +46,8 @@ def test_tumbling_top_beside_newmark():
     system, q0 = mbd.assemble(*gallery.spinning_top(inertia=(1.0, 2.2, 3.0)))
     v0 = mbd.joint_velocities(system, q0, {"tip": jnp.array([8.0, 15.0, 4.0]) @ q0.reshape(4, 3)[1:]})
     spread = {}
-    for scheme in (mbd.DirectorEnergyMomentum(), mbd.Newmark()):
-        steps = 1000 if isinstance(scheme, mbd.DirectorEnergyMomentum) else 300  # as many as above, by the same program
+    for scheme in (mbd.schemes.DirectorEnergyMomentum(), mbd.schemes.Newmark()):
+        steps = 1000 if isinstance(scheme, mbd.schemes.DirectorEnergyMomentum) else 300  # as many as above, by the same program
         trajectory = run(system, q0, v0, 0.06, steps, scheme)
         E, h3 = post.energy(system, trajectory)[:301], post.angular_momentum(system, trajectory)[:301, 2]
         spread[type(scheme).__name__] = (np.ptp(E) / E[0], np.ptp(h3) / h3[0])
@@ -71,7 +71,7 @@ def test_unstable_rotation(dt):
     with pytest.warns(UserWarning, match="triangle inequality"):
         mechanism = mbd.Mechanism({"body": body}, {}, [mbd.Torque("body", Partial(torque, dt=np.array(dt)))])
         system, q0 = mbd.assemble(mechanism, {"body": ((0.0, 0.0, 0.0), np.eye(3))})
-    trajectory = run(system, q0, None, dt, 800, mbd.DirectorEnergyMomentum())
+    trajectory = run(system, q0, None, dt, 800, mbd.schemes.DirectorEnergyMomentum())
     after = np.asarray(trajectory.t) > 2 + dt / 2
     E, h = post.energy(system, trajectory)[after], post.angular_momentum(system, trajectory)[after]
     assert np.ptp(E) < 3e-13 * E[0] and np.max(np.ptp(h, axis=0)) < 3e-13 * h[0, 0]

@@ -17,6 +17,9 @@ SMALL_UP_TO = 6
 DENSE_UP_TO = 190
 """Unknowns up to which dense tangents are taken: sparse ones run faster there too, but take twice as long to compile."""
 
+FEWER_OPERATIONS = 8
+"""So many times fewer operations a sparse factorisation must take than there are unknowns cubed: its small matrices run slower."""
+
 
 class Auto(AbstractLinear):
     """`Small` for a handful of unknowns, `Dense` for some more or where they all hang together, otherwise `Sparse`."""
@@ -33,5 +36,5 @@ class Auto(AbstractLinear):
         if x.size <= DENSE_UP_TO or layout is None:
             return Dense()
         analysis = analyse(fn, x, args, layout)
-        worth = analysis is not None and 8 * analysis.operations < x.size**3
+        worth = analysis is not None and FEWER_OPERATIONS * analysis.operations < x.size**3
         return Sparse() if worth else Dense()

@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, PyTree
 
 from .layout import Layout
 
+CLIMBS = 5
+"""Steps of an estimate of a norm; it hardly ever gains by more than the first two or three."""
+
 
 class AbstractTangent(eqx.Module):
     r"""The factorised Jacobian $J$ of a residual at one point. `lasting` says how many iterations it should serve unless told otherwise."""
@@ -26,7 +29,7 @@ class AbstractTangent(eqx.Module):
         r"""$|J|$ `scale`: how large each row of the residual is when the unknowns are as large as `scale`."""
 
     def condition(self, size: int, dtype: Any = float) -> Array:
-        r"""An estimate, from below, of the condition number $\|J\|_\infty \|J^{-1}\|_\infty$ for so many unknowns: five solves each way."""
+        r"""An estimate from below of the condition number $\|J\|_\infty \|J^{-1}\|_\infty$ for so many unknowns: a few solves each way."""
         rows = self.magnitude(jnp.ones(size, dtype))
         return jnp.max(rows) * _inverse_norm(self.solve, size, rows.dtype)
 
@@ -40,7 +43,7 @@ def _inverse_norm(solve: Callable, size: int, dtype: Any) -> Array:
         steepest = jnp.argmax(jnp.abs(solve(jnp.where(y < 0, -1, 1).astype(dtype))))
         return jnp.zeros(size, dtype).at[steepest].set(1), jnp.sum(jnp.abs(y))
 
-    return jnp.max(jax.lax.scan(climb, jnp.full(size, 1 / size, dtype), length=5)[1])
+    return jnp.max(jax.lax.scan(climb, jnp.full(size, 1 / size, dtype), length=CLIMBS)[1])
 
 
 class AbstractLinear(eqx.Module):

@@ -8,9 +8,10 @@ import numpy as np
 class Layout(NamedTuple):
     """Unknowns are `coordinates` and then `multipliers`, both once a stage, with equations in the same order.
 
-    `pairs` are coordinates without inertia, each with the number of a constraint that determines it; `groups` are numbers of the parts that
-    coordinates belong to, for equations in which no smaller groups can be seen. `held` are constraints without which a part has not
-    enough inertia, each with a coordinate of that part. `dependent` says that constraints may be redundant.
+    The rest tells a sparse solver which supernodes to begin with, so that pivoting inside them is enough. `pairs` are pivots of two by
+    two: a coordinate without inertia, and the number of a constraint that determines it. `groups` are numbers of the parts that coordinates
+    belong to, for equations in which no smaller groups can be seen. `held` are constraints without which a part has not enough inertia, and
+    which join its supernode: a coordinate of the part, and the number of the constraint. `dependent`: constraints may be redundant.
     """
 
     stages: int

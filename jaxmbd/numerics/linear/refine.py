@@ -9,6 +9,10 @@ from jaxtyping import Array, Float
 from .base import AbstractTangent
 
 MOST_CORRECTIONS = 20
+"""Passes beyond which a solve is left as it is; the two or three of a good tangent never come near it."""
+
+SHRINKS = 0.5
+"""The part of the last correction that the next may be: one that is hardly smaller is rounding, or belongs to a tangent too far off."""
 
 
 def refined_solve(operator: Callable, rhs: Float[Array, " k"], nearby: AbstractTangent, valid: Array) -> Float[Array, " k"]:
@@ -37,7 +41,7 @@ def _refine(apply: Callable, approximate: Callable, rhs: Float[Array, " k"]) -> 
         x, last, _, count = carry
         correction = approximate(rhs - apply(x))
         size = largest(correction)
-        shrinks = size < 0.5 * last
+        shrinks = size < SHRINKS * last
         x = jnp.where(shrinks, x + correction, x)
         return x, size, shrinks & (size * size > eps * last * largest(x)), count + 1
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..layout import Layout
 from .colouring import colour_columns
-from .order import eliminate
+from .order import eliminate, elimination_work, front_shapes
 from .pattern import jacobian_pattern
 from .plan import Plan, make_plan
 
@@ -62,7 +62,7 @@ def _narrow(places: np.ndarray | np.integer) -> np.ndarray | np.integer:
 class Analysis:
     """The structure of a Jacobian. Nonzeros, with all of the diagonal, are counted row by row.
 
-    `rows` and `cols` are their places, and `rounds` the order of elimination. What programs use is in `places`.
+    `rows` and `cols` are their places, and `levels` the order of elimination. What programs use is in `places`.
     """
 
     def __init__(self, pattern: sp.csr_array, layout: Layout):
@@ -74,22 +74,26 @@ class Analysis:
         full.sort_indices()
         self.rows, self.cols = (places.astype(np.int32) for places in full.tocoo().coords)
         source = np.where(full.data == 2, self.colours * size, colour[self.cols] * size + self.rows)
-        self.rounds = eliminate(full, layout)
-        self.plan: Plan = _on_device(make_plan(full, self.rounds))
+        self.levels = eliminate(full, layout)
+        self.plan: Plan = _on_device(make_plan(full, self.levels))
         by_row, by_col = Lines.of(self.rows, size, sort=False), Lines.of(self.cols, size, sort=True)
         diagonal = np.flatnonzero(self.rows == self.cols)
         self.places: Places = _on_device(Places(colour, source, self.rows, self.cols, diagonal, by_row, by_col))
 
     @property
     def operations(self) -> int:
-        """About how many operations a factorisation takes."""
-        fronts = [(*bucket.pivots.shape, bucket.boundary.shape[1]) for buckets in self.rounds for bucket in buckets]
-        return sum(count * 2 * p * (p + c) ** 2 for count, p, c in fronts)
+        """About how many operations a factorisation takes, multiplications and additions."""
+        return int(np.sum(2 * self.front_shapes[:, 0] * elimination_work(self.front_shapes)))
+
+    @property
+    def front_shapes(self) -> np.ndarray:
+        """Numbers of fronts of one shape, of their pivots and of the unknowns of their boundary."""
+        return front_shapes([bucket for level in self.levels for bucket in level])
 
     @property
     def order(self) -> np.ndarray:
         """The unknowns in the order of their elimination."""
-        order = np.concatenate([pivots.ravel() for buckets in self.rounds for pivots, _ in buckets])
+        order = np.concatenate([pivots.ravel() for buckets in self.levels for pivots, _ in buckets])
         return order[order >= 0]
 
     def spy(self, axes: Any = None, ordered: bool = False) -> Any:
@@ -108,14 +112,16 @@ class Analysis:
     def __str__(self) -> str:
         coo = self.pattern.tocoo()
         band = int(np.abs(coo.row - coo.col).max(initial=0))
-        widest = max((pivots.shape[1] + boundary.shape[1] for buckets in self.rounds for pivots, boundary in buckets), default=0)
+        widest = int(self.front_shapes[:, 1:].sum(axis=1).max())
         return (
             f"{self.size} unknowns, {self.pattern.nnz} nonzeros ({self.pattern.nnz / max(self.size, 1) ** 2:.2%}), {self.colours} colours, "
-            f"bandwidth {band}, eliminated in {len(self.rounds)} rounds with fronts of up to {widest}"
+            f"bandwidth {band}, eliminated in {len(self.levels)} levels with fronts of up to {widest}"
         )
 
 
-_MOST = 64
+REMEMBERED = 64
+"""Analyses that are kept, and programs that use them: some for each system, scheme and formulation of a session."""
+
 _of_equations: dict[Hashable, Analysis | None] = {}
 _of_patterns: dict[Hashable, Analysis] = {}
 
@@ -140,6 +146,6 @@ def _of_pattern(pattern: sp.csr_array, layout: Layout) -> Analysis:
 
 def _remember(cache: dict, key: Hashable, value: Analysis | None) -> None:
     """Keep a value, and forget the oldest of too many."""
-    if len(cache) >= _MOST:
+    if len(cache) >= REMEMBERED:
         cache.pop(next(iter(cache)))
     cache[key] = value

@@ -1,10 +1,10 @@
-"""Rounds of any number of nodes as loops over batches of one shape, so that a program does not grow with the number of rounds."""
+"""Levels of any number of nodes as loops over batches of one shape, so that a program does not grow with the number of levels."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .order import Bucket
+from .order import Bucket, elimination_work, front_shapes
 
 BATCH = 60_000
 """Operations that another batch costs beside its own: it pays to have fewer of them with more nodes."""
@@ -17,6 +17,9 @@ LOOP = (100_000, 0.115, 7_000_000)
 
 The part grows with the root of all operations, so that programs of large systems take not much longer to compile than those of small ones.
 """
+
+HALVINGS = 12
+"""How often the nodes of a bucket are halved in search of the best size of a batch."""
 
 LAST = 24
 """Unknowns that may be eliminated at once at the end."""
@@ -31,14 +34,9 @@ class Loop(NamedTuple):
 
 def in_loops(buckets: list[Bucket]) -> list[Loop]:
     """All buckets, cut into batches, in the loops that cost least; what the last buckets eliminate may be one node instead."""
-    price = _price(_shapes(buckets))
+    price = _price(front_shapes(buckets))
     _, loops = min((_packed(way, price) for way in (buckets, _ended_at_once(buckets))), key=lambda found: found[0])
     return loops
-
-
-def _shapes(buckets: list[Bucket]) -> np.ndarray:
-    """Nodes of each bucket, their pivots and their boundary."""
-    return np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
 
 
 def _price(shapes: np.ndarray) -> float:
@@ -57,7 +55,7 @@ def _ended_at_once(buckets: list[Bucket]) -> list[Bucket]:
 
 def _packed(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
     """The least cost of all loops, and the loops."""
-    shapes = _shapes(buckets)
+    shapes = front_shapes(buckets)
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # for the first buckets: the least cost, where its last loop begins, its batches
     for end in range(1, len(buckets) + 1):
         options = ((begin, *_cheapest(shapes[begin:end])) for begin in range(end))
@@ -70,16 +68,10 @@ def _packed(buckets: list[Bucket], price: float) -> tuple[float, list[Loop]]:
     return best[-1][0], loops[::-1]
 
 
-def _operations(shapes: np.ndarray) -> np.ndarray:
-    """About how many operations it takes to eliminate a node of each bucket."""
-    _, pivots, boundary = shapes.T
-    return pivots * (pivots + boundary) ** 2
-
-
 def _cheapest(shapes: np.ndarray) -> tuple[float, int]:
     """The cost of one loop over buckets of these shapes, and how many nodes a batch should have."""
-    counts, work = shapes[:, 0], int(_operations(shapes.max(axis=0, keepdims=True))[0])
-    sizes = {min(-(-int(counts.max()) // 2**halvings), MOST) for halvings in range(12)}
+    counts, work = shapes[:, 0], int(elimination_work(shapes.max(axis=0, keepdims=True))[0])
+    sizes = {min(-(-int(counts.max()) // 2**halvings), MOST) for halvings in range(HALVINGS)}
     return min((float(np.sum(-(-counts // size)) * (size * work + BATCH)), size) for size in sizes)
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import gather_scatter as windows
+from . import gather_scatter
 
 
 def evaluate(eqn: Any, values: list[Any]) -> Any:
@@ -24,7 +24,7 @@ def evaluate(eqn: Any, values: list[Any]) -> Any:
 
 def _gather(params: dict, out: Any, operand: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """What lies outside is -1: the place of an element that depends on nothing."""
-    places = windows.gathered(params, operand.shape, indices)
+    places = gather_scatter.gathered(params, operand.shape, indices)
     return np.where(places < 0, -1, operand.ravel()[places]) if operand.size else np.full(places.shape, -1)
 
 

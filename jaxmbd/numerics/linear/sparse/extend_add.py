@@ -1,4 +1,4 @@
-"""What fronts hand over to each other: whom to, and where its numbers go."""
+"""The extend-add: to which front the update matrix of each front is added, and in which rows and columns."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,6 +10,9 @@ from .order import Bucket
 
 NOWHERE = 2**30 - 1
 """A place beyond all others; two of them still make a number."""
+
+ALIKE = 0.8
+"""The part of the fronts with a first sibling of a group that must have the others too: for the rest of them zeros are added."""
 
 
 class Table:
@@ -29,11 +32,11 @@ class Table:
         return np.where(self.codes[at] == wanted, self.numbers[at], self.missing)
 
 
-class Received(NamedTuple):
-    """What the leading fronts of a batch receive from several others, one after the other along the first axis.
+class ExtendAdd(NamedTuple):
+    """Update matrices and vectors that are added to the leading fronts of a batch, those of one child each along the first axis.
 
-    For each unknown of a front: where its `row` begins among the matrices that were handed over and its `column` within rows, both
-    `NOWHERE` if the giver does not know it, and its place among the vectors.
+    For each unknown of a front: where its `row` begins among all update matrices and its `column` within rows, both `NOWHERE` if it is not
+    in the boundary of the child, and its place among the update vectors.
     """
 
     row: Any
@@ -41,47 +44,48 @@ class Received(NamedTuple):
     vector: Any
 
 
-class Handover:
-    """All that fronts hand over, an entry for each unknown of their boundaries, sorted by the front that receives it.
+class Updates:
+    """The updates of all fronts, an entry for each unknown of their boundaries, sorted by the parents.
 
-    `turn` counts those that hand over to the same front, `place` is that of the unknown in it; the others are as in `Received`.
+    `sibling` counts the children of one parent, `place` is that of the unknown in the front of the parent; `row`, `column` and `vector` are
+    as in `ExtendAdd`. `matrix_elements` and `vector_elements` are the sizes of all update matrices and vectors together.
     """
 
     def __init__(self, loops: list[Loop], size: int):
-        self.fronts, heirs = _numbered(loops), _heirs(loops, size)
+        self.fronts, parents = _numbered(loops), _parents(loops, size)
         widths = np.concatenate([np.full(one.size, near.shape[-1]) for one, (_, near) in zip(self.fronts, loops, strict=True)])
-        self.matrices, self.vectors = int(np.sum(widths**2)), int(np.sum(widths))
-        giver, unknown = np.repeat(np.arange(widths.size), widths), np.concatenate([near.ravel() for _, near in loops])
-        place = _positions(loops, self.fronts).find(heirs[giver], unknown)
-        order = np.argsort(heirs[giver], kind="stable")
+        self.matrix_elements, self.vector_elements = int(np.sum(widths**2)), int(np.sum(widths))
+        child, unknown = np.repeat(np.arange(widths.size), widths), np.concatenate([near.ravel() for _, near in loops])
+        place = _positions(loops, self.fronts).find(parents[child], unknown)
+        order = np.argsort(parents[child], kind="stable")
         order = order[place[order] >= 0]
-        giver, self.place = giver[order], place[order]
-        self.heir, self.turn = heirs[giver], _turns(heirs)[giver]
+        child, self.place = child[order], place[order]
+        self.parent, self.sibling = parents[child], _siblings(parents)[child]
         self.vector = order
-        self.column = order - (np.cumsum(widths) - widths)[giver]
-        self.row = (np.cumsum(widths**2) - widths**2)[giver] + self.column * widths[giver]
+        self.column = order - (np.cumsum(widths) - widths)[child]
+        self.row = (np.cumsum(widths**2) - widths**2)[child] + self.column * widths[child]
 
-    def received(self, fronts: np.ndarray, width: int) -> tuple[Received, ...]:
-        """What some fronts of so many unknowns receive: first ones from all, then further ones as far as there are any."""
-        here = slice(*np.searchsorted(self.heir, [fronts[0, 0], fronts[-1, -1] + 1]))
-        batch, element = np.divmod(self.heir[here] - fronts[0, 0], fronts.shape[1])
-        turn = self.turn[here]
-        counts = [int(element[turn == k].max()) + 1 for k in range(turn.max(initial=-1) + 1)]
+    def extend_add(self, fronts: np.ndarray, width: int) -> tuple[ExtendAdd, ...]:
+        """What is added to some fronts of so many unknowns: first the first child of all, then further ones as far as there are any."""
+        here = slice(*np.searchsorted(self.parent, [fronts[0, 0], fronts[-1, -1] + 1]))
+        batch, element = np.divmod(self.parent[here] - fronts[0, 0], fronts.shape[1])
+        sibling = self.sibling[here]
+        counts = [int(element[sibling == k].max()) + 1 for k in range(sibling.max(initial=-1) + 1)]
         found = []
-        for turns in _alike(counts):
-            mine = np.isin(turn, turns)
-            shape = (len(fronts), len(turns), counts[turns[0]], width)
-            at = (batch[mine], turn[mine] - turns[0], element[mine], self.place[here][mine])
-            values = ((self.row, NOWHERE), (self.column, NOWHERE), (self.vector, self.vectors))
-            found.append(Received(*(_filled(shape, missing, at, one[here][mine]) for one, missing in values)))
+        for group in _alike(counts):
+            mine = np.isin(sibling, group)
+            shape = (len(fronts), len(group), counts[group[0]], width)
+            at = (batch[mine], sibling[mine] - group[0], element[mine], self.place[here][mine])
+            values = ((self.row, NOWHERE), (self.column, NOWHERE), (self.vector, self.vector_elements))
+            found.append(ExtendAdd(*(_filled(shape, missing, at, one[here][mine]) for one, missing in values)))
         return tuple(found)
 
 
-def most_received_first(buckets: list[Bucket], size: int) -> list[Bucket]:
-    """Nodes of each bucket in the order of how many fronts hand over to theirs."""
-    heirs = _heirs(buckets, size)
-    received = np.bincount(heirs, minlength=heirs.size)
-    orders = [np.argsort(-received[numbers], kind="stable") for numbers in _numbered(buckets)]
+def most_children_first(buckets: list[Bucket], size: int) -> list[Bucket]:
+    """Nodes of each bucket in the order of how many children they have."""
+    parents = _parents(buckets, size)
+    children = np.bincount(parents, minlength=parents.size)
+    orders = [np.argsort(-children[numbers], kind="stable") for numbers in _numbered(buckets)]
     return [Bucket(own[order], near[order]) for (own, near), order in zip(buckets, orders, strict=True)]
 
 
@@ -95,8 +99,8 @@ def _numbered(parts: Parts) -> list[np.ndarray]:
     return [np.arange(end - np.prod(shape, dtype=int), end).reshape(shape) for end, shape in zip(ends, shapes, strict=True)]
 
 
-def _heirs(parts: Parts, size: int) -> np.ndarray:
-    """For each front the one that it hands over to, or their number for none."""
+def _parents(parts: Parts, size: int) -> np.ndarray:
+    """The parent of each front: that of the unknown of its boundary which is eliminated first, or the number of fronts for none."""
     fronts = _numbered(parts)
     owner = np.empty(size + 1, int)
     for (own, _), numbers in zip(parts, fronts, strict=True):
@@ -113,22 +117,22 @@ def _positions(loops: list[Loop], fronts: list[np.ndarray]) -> Table:
     return Table(in_front, unknown, place, missing=-1)
 
 
-def _turns(heirs: np.ndarray) -> np.ndarray:
-    """How many fronts before hand over to the same one."""
-    order = np.argsort(heirs, kind="stable")
-    turns = np.empty_like(order)
-    turns[order] = np.arange(order.size) - np.searchsorted(heirs[order], heirs[order])
-    return turns
+def _siblings(parents: np.ndarray) -> np.ndarray:
+    """How many fronts before have the same parent."""
+    order = np.argsort(parents, kind="stable")
+    before = np.empty_like(order)
+    before[order] = np.arange(order.size) - np.searchsorted(parents[order], parents[order])
+    return before
 
 
 def _alike(counts: list[int]) -> list[list[int]]:
-    """Turns in a row that serve almost as many fronts."""
+    """Siblings in a row that almost as many fronts have."""
     groups: list[list[int]] = []
-    for turn, count in enumerate(counts):
-        if groups and count > 0.8 * counts[groups[-1][0]]:
-            groups[-1].append(turn)
+    for sibling, count in enumerate(counts):
+        if groups and count > ALIKE * counts[groups[-1][0]]:
+            groups[-1].append(sibling)
         else:
-            groups.append([turn])
+            groups.append([sibling])
     return groups
 
 

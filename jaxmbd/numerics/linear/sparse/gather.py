@@ -29,11 +29,11 @@ def with_zero(values: Float[Array, " e"]) -> Float[Array, " e1"]:
     return jnp.concatenate([values, jnp.zeros(1, values.dtype)])
 
 
-def added(values: Callable, turns: int) -> Array:
-    """The sum of `values(k)` over one or more turns.
+def added(values: Callable, count: int) -> Array:
+    """The sum of `values(k)`, one or more of them.
 
     A sum along the leading axis of a stack would say the same, but compilers for CPUs hand it to a library that takes ten times as long.
     """
-    if turns <= WRITTEN_OUT:
-        return functools.reduce(jnp.add, map(values, range(turns)))
-    return jax.lax.fori_loop(1, turns, lambda k, total: total + values(k), values(0), unroll=WRITTEN_OUT)
+    if count <= WRITTEN_OUT:
+        return functools.reduce(jnp.add, map(values, range(count)))
+    return jax.lax.fori_loop(1, count, lambda k, total: total + values(k), values(0), unroll=WRITTEN_OUT)

@@ -1,4 +1,7 @@
-"""Arrays whose elements depend on inputs: each element is a row of a sparse matrix, with an entry for every input it depends on."""
+"""Index sets: for each element of an array the set of inputs that it depends on.
+
+The sets of an array are kept as a sparse matrix with a row for each element and a column for each input, filled with ones.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -6,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-Rows: TypeAlias = Any  # sp.csr_array, of which SciPy tells type checkers nothing
+IndexSets: TypeAlias = Any  # sp.csr_array, of which SciPy tells type checkers nothing
 MOST = 30_000_000
 """Entries beyond which a pattern counts as dense."""
 
@@ -16,10 +19,10 @@ class DenseError(Exception):
 
 
 class Traced:
-    """An array of a traced program: its shape, its value where that is a constant, and the rows of its elements if it depends on inputs."""
+    """An array of a traced program: its shape, its value where that is a constant, its index sets if it depends on inputs."""
 
-    def __init__(self, shape: Sequence[int], value: np.ndarray | Callable | None = None, rows: Rows | None = None):
-        self.shape, self.rows = tuple(shape), rows
+    def __init__(self, shape: Sequence[int], value: np.ndarray | Callable | None = None, sets: IndexSets | None = None):
+        self.shape, self.sets = tuple(shape), sets
         self._value = value
 
     @property
@@ -27,7 +30,7 @@ class Traced:
         """The constant, computed when it is first asked for; `None` if it is not known."""
         if callable(self._value):
             self._value = self._value()
-        return None if self.rows is not None else self._value  # type: ignore[return-value]
+        return None if self.sets is not None else self._value  # type: ignore[return-value]
 
     @property
     def size(self) -> int:
@@ -41,35 +44,35 @@ class Traced:
 
 def width(inputs: Sequence[Traced]) -> int:
     """Number of inputs that the elements can depend on."""
-    return next(one.rows.shape[1] for one in inputs if one.rows is not None)
+    return next(one.sets.shape[1] for one in inputs if one.sets is not None)
 
 
-def rows_of(one: Traced, columns: int) -> Rows:
-    """The rows of an array, empty ones if it depends on nothing."""
-    return sp.csr_array((one.size, columns), dtype=np.int8) if one.rows is None else one.rows
+def sets_of(one: Traced, columns: int) -> IndexSets:
+    """The index sets of an array, empty ones if it depends on nothing."""
+    return sp.csr_array((one.size, columns), dtype=np.int8) if one.sets is None else one.sets
 
 
-def from_pairs(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Rows:
-    """Rows with entries in given places."""
-    return _checked(sp.csr_array((np.ones(rows.size, np.int32), (rows, columns)), shape=shape))
+def from_pairs(elements: np.ndarray, inputs: np.ndarray, shape: tuple[int, int]) -> IndexSets:
+    """Sets from pairs of an element and an input that it depends on."""
+    return _checked(sp.csr_array((np.ones(elements.size, np.int32), (elements, inputs)), shape=shape))
 
 
-def take(rows: Rows, places: np.ndarray) -> Rows:
-    """Rows by their places; a place of -1 depends on nothing."""
+def take(sets: IndexSets, places: np.ndarray) -> IndexSets:
+    """The sets of elements by their places; a place of -1 depends on nothing."""
     places = places.ravel()
     if (places < 0).any():
-        rows = sp.vstack([rows, sp.csr_array((1, rows.shape[1]), dtype=rows.dtype)], format="csr")
-    return _checked(rows[places])
+        sets = sp.vstack([sets, sp.csr_array((1, sets.shape[1]), dtype=sets.dtype)], format="csr")
+    return _checked(sets[places])
 
 
-def join(inputs: Sequence[Traced]) -> Rows:
-    """The rows of several arrays below each other."""
+def join(inputs: Sequence[Traced]) -> IndexSets:
+    """The sets of several arrays, one array after the other."""
     columns = width(inputs)
-    return sp.vstack([rows_of(one, columns) for one in inputs], format="csr")
+    return sp.vstack([sets_of(one, columns) for one in inputs], format="csr")
 
 
-def union(parts: Sequence[Rows]) -> Rows:
-    """Rows that depend on what any part depends on."""
+def union(parts: Sequence[IndexSets]) -> IndexSets:
+    """Element by element the union of several sets."""
     total = parts[0]
     for part in parts[1:]:
         if part is not total:
@@ -77,27 +80,27 @@ def union(parts: Sequence[Rows]) -> Rows:
     return total
 
 
-def unite(targets: np.ndarray, rows: Rows, size: int, sources: np.ndarray | None = None) -> Rows:
-    """For every target the union of the rows that go to it, those at `sources` or all in turn; a target of -1 is nowhere."""
+def unite(targets: np.ndarray, sets: IndexSets, size: int, sources: np.ndarray | None = None) -> IndexSets:
+    """For every target the union of the sets that go to it, those at `sources` or all in turn; a target of -1 is nowhere."""
     sources = np.arange(targets.size) if sources is None else sources.ravel()
     kept = targets.ravel() >= 0
-    pick = from_pairs(targets.ravel()[kept], sources[kept], (size, rows.shape[0]))
-    return _checked(sp.csr_array(pick @ rows.astype(np.int32)))
+    pick = from_pairs(targets.ravel()[kept], sources[kept], (size, sets.shape[0]))
+    return _checked(sp.csr_array(pick @ sets.astype(np.int32)))
 
 
-def everything(inputs: Sequence[Traced], size: int) -> Rows:
+def everything(inputs: Sequence[Traced], size: int) -> IndexSets:
     """Every element depends on all that any element of an input depends on."""
-    found = np.unique(np.concatenate([one.rows.indices for one in inputs if one.rows is not None]))
+    found = np.unique(np.concatenate([one.sets.indices for one in inputs if one.sets is not None]))
     if size * found.size > MOST:
         raise DenseError
     return from_pairs(np.repeat(np.arange(size), found.size), np.tile(found, size), (size, width(inputs)))
 
 
-def _checked(rows: Rows) -> Rows:
+def _checked(sets: IndexSets) -> IndexSets:
     """Entries of one, if they are not too many."""
-    if rows.nnz > MOST:
+    if sets.nnz > MOST:
         raise DenseError
-    return sp.csr_array((np.ones(rows.nnz, np.int8), rows.indices, rows.indptr), shape=rows.shape)
+    return sp.csr_array((np.ones(sets.nnz, np.int8), sets.indices, sets.indptr), shape=sets.shape)
 
 
-Rule = Callable[[Any, list[Traced]], Rows]
+Rule = Callable[[Any, list[Traced]], IndexSets]

@@ -1,8 +1,8 @@
-r"""A sparse factorisation in numbers: fronts of independent nodes, eliminated batch by batch.
+r"""The multifrontal LU factorisation in numbers: fronts of independent supernodes, eliminated batch by batch.
 
-A front is a matrix $\begin{pmatrix} D & B \\ C & E \end{pmatrix}$ of pivots and boundary, the sum of nonzeros and of what earlier fronts
-handed over; it hands over $E - C D^{-1} B$. All that is done with numbers are gathers, by a plan, and products of stacks of small
-matrices: gathers rather than scatters, which are slow on CPUs.
+A front is a matrix $\begin{pmatrix} D & B \\ C & E \end{pmatrix}$ of pivots and boundary, the sum of nonzeros and of the update matrices of
+its children; its own update matrix is $E - C D^{-1} B$. All that is done with numbers are gathers, by a plan, and products of stacks of
+small matrices: gathers rather than scatters, which are slow on CPUs.
 """
 
 import functools
@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..inverses import inverses
-from .extend_add import Received
+from .extend_add import ExtendAdd
 from .gather import added, pick, when_run, with_zero
 from .plan import Batch, Plan, Segment
 
@@ -34,31 +34,31 @@ Factors = list[Eliminated]
 
 def factorise(plan: Plan, values: Float[Array, " e"]) -> Factors:
     """Eliminate batch by batch."""
-    nonzeros, handed, factors = with_zero(values), jnp.zeros(plan.matrices + 1, values.dtype), []
+    nonzeros, updates, factors = with_zero(values), jnp.zeros(plan.matrix_elements + 1, values.dtype), []
     for segment in plan.segments:
-        handed, done = _through(segment, lambda handed, batch, _: _eliminate(nonzeros, handed, batch), handed, None)
+        updates, done = _through(segment, lambda updates, batch, _: _eliminate(nonzeros, updates, batch), updates, None)
         factors.append(done)
     return factors
 
 
-def _eliminate(nonzeros: Array, handed: Array, batch: Batch) -> tuple[Array, Eliminated]:
+def _eliminate(nonzeros: Array, updates: Array, batch: Batch) -> tuple[Array, Eliminated]:
     count, size = batch.unknowns.shape
-    received = _received(handed, [_places(one, handed) for one in batch.received], (count, *2 * (size + batch.boundary.shape[1],)))
+    assembled = _extend_add(updates, [_places(one, updates) for one in batch.extend_add], (count, *2 * (size + batch.boundary.shape[1],)))
     identity = jnp.asarray(np.eye(size)[:, :, None], nonzeros.dtype)
-    pivot = pick(nonzeros, batch.pivot) + jnp.moveaxis(received[:, :size, :size], 0, -1)
+    pivot = pick(nonzeros, batch.pivot) + jnp.moveaxis(assembled[:, :size, :size], 0, -1)
     D = inverses(jnp.where(batch.blank, identity, pivot))
-    C, B = pick(nonzeros, batch.below) + received[:, size:, :size], pick(nonzeros, batch.right) + received[:, :size, size:]
+    C, B = pick(nonzeros, batch.below) + assembled[:, size:, :size], pick(nonzeros, batch.right) + assembled[:, :size, size:]
     right = D @ B
-    return _put(handed, received[:, size:, size:] - C @ right, batch.matrix_at), Eliminated(D, C, right)
+    return _put(updates, assembled[:, size:, size:] - C @ right, batch.matrix_at), Eliminated(D, C, right)
 
 
 def solve(plan: Plan, factors: Factors, rhs: Float[Array, " k"], transposed: bool = False) -> Float[Array, " k"]:
     """Through the batches and back, with the matrix or its transpose."""
-    b, handed, inner = with_zero(rhs), jnp.zeros(plan.vectors + 1, rhs.dtype), []
+    b, updates, inner = with_zero(rhs), jnp.zeros(plan.vector_elements + 1, rhs.dtype), []
     forward = _transposed_forward if transposed else _forward
     backward = _transposed_backward if transposed else _backward
     for segment, done in zip(plan.segments, factors, strict=True):
-        handed, y = _through(segment, lambda handed, batch, done: forward(b, handed, batch, done), handed, done)
+        updates, y = _through(segment, lambda updates, batch, done: forward(b, updates, batch, done), updates, done)
         inner.append(y)
     x = jnp.zeros(plan.solutions + 1, rhs.dtype)
     for segment, *given in reversed(list(zip(plan.segments, factors, inner, strict=True))):
@@ -66,55 +66,55 @@ def solve(plan: Plan, factors: Factors, rhs: Float[Array, " k"], transposed: boo
     return pick(x, plan.returns)
 
 
-def _forward(b: Array, handed: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
-    own, near = _assembled(b, handed, batch)
+def _forward(b: Array, updates: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
+    own, near = _right_hand_sides(b, updates, batch)
     y = _times(done.inverse, own)
-    return _put(handed, near - _times(done.below, y), batch.vector_at), y
+    return _put(updates, near - _times(done.below, y), batch.vector_at), y
 
 
 def _backward(x: Array, batch: Batch, done: Eliminated, y: Array) -> Array:
     return _put(x, y - _times(done.right, pick(x, batch.boundary)), batch.solution_at)
 
 
-def _transposed_forward(b: Array, handed: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
-    own, near = _assembled(b, handed, batch)
-    return _put(handed, near - _turned(done.right, own), batch.vector_at), own
+def _transposed_forward(b: Array, updates: Array, batch: Batch, done: Eliminated) -> tuple[Array, Array]:
+    own, near = _right_hand_sides(b, updates, batch)
+    return _put(updates, near - _transposed_times(done.right, own), batch.vector_at), own
 
 
 def _transposed_backward(x: Array, batch: Batch, done: Eliminated, y: Array) -> Array:
-    return _put(x, _turned(done.inverse, y - _turned(done.below, pick(x, batch.boundary))), batch.solution_at)
+    return _put(x, _transposed_times(done.inverse, y - _transposed_times(done.below, pick(x, batch.boundary))), batch.solution_at)
 
 
 def _through(segment: Segment, function: Callable, numbers: Array, given, reverse: bool = False):
     """One batch, or a loop over several."""
     if segment.length == 1:
         return function(numbers, segment.batch, given)
-    return jax.lax.scan(lambda now, turn: function(now, *turn), numbers, (segment.batch, given), reverse=reverse)
+    return jax.lax.scan(lambda now, given: function(now, *given), numbers, (segment.batch, given), reverse=reverse)
 
 
-def _assembled(b: Array, handed: Array, batch: Batch) -> tuple[Array, Array]:
+def _right_hand_sides(b: Array, updates: Array, batch: Batch) -> tuple[Array, Array]:
     """Right hand sides of fronts: of their pivots, and of their boundaries."""
     count, size = batch.unknowns.shape
-    received = _received(handed, [one.vector for one in batch.received], (count, size + batch.boundary.shape[1]))
-    return pick(b, batch.unknowns) + received[:, :size], received[:, size:]
+    assembled = _extend_add(updates, [one.vector for one in batch.extend_add], (count, size + batch.boundary.shape[1]))
+    return pick(b, batch.unknowns) + assembled[:, :size], assembled[:, size:]
 
 
-def _places(one: Received, handed: Array) -> Array:
-    """Places of the elements of matrices; beyond all others is a zero."""
-    return jnp.minimum(when_run(one.row)[..., None] + one.column[..., None, :], handed.size - 1)
+def _places(one: ExtendAdd, updates: Array) -> Array:
+    """Places of the elements of update matrices; beyond all others is a zero."""
+    return jnp.minimum(when_run(one.row)[..., None] + one.column[..., None, :], updates.size - 1)
 
 
-def _received(handed: Array, places: list[Array], shape: tuple[int, ...]) -> Array:
-    """The sum of what was handed over to each front."""
-    total = jnp.zeros(shape, handed.dtype)
+def _extend_add(updates: Array, places: list[Array], shape: tuple[int, ...]) -> Array:
+    """The sum of the updates of all children, in the rows and columns of each front."""
+    total = jnp.zeros(shape, updates.dtype)
     for several in places:
-        sums = added(functools.partial(_turn, handed, several), len(several))
+        sums = added(functools.partial(_of_sibling, updates, several), len(several))
         total = total + jnp.pad(sums, [(0, shape[0] - sums.shape[0]), *((0, 0) for _ in shape[1:])])
     return total
 
 
-def _turn(handed: Array, places: Array, k: int | Array) -> Array:
-    return pick(handed, places[k])
+def _of_sibling(updates: Array, places: Array, k: int | Array) -> Array:
+    return pick(updates, places[k])
 
 
 def _put(numbers: Array, part: Array, place: Array) -> Array:
@@ -125,5 +125,5 @@ def _times(matrices: Array, vectors: Array) -> Array:
     return jnp.einsum("bij,bj->bi", matrices, vectors)
 
 
-def _turned(matrices: Array, vectors: Array) -> Array:
+def _transposed_times(matrices: Array, vectors: Array) -> Array:
     return jnp.einsum("bji,bj->bi", matrices, vectors)

@@ -1,8 +1,8 @@
-"""In which order unknowns are eliminated: rounds of independent nodes, so that each round is a batch of small dense operations.
+"""In which order unknowns are eliminated: levels of independent supernodes, so that each level is a batch of small dense operations.
 
-Unknowns are gathered into nodes (a body, the constraints of a joint). A round eliminates nodes of which no two are neighbours; their
-neighbours become neighbours of each other. Halving a chain in every round this is cyclic reduction, on a tree it takes leaves and every
-other link, on a general graph it is a nested dissection found from below, with the small degrees first.
+Unknowns are gathered into supernodes (a body, the constraints of a joint), nodes for short. A level eliminates nodes of which no two are
+neighbours; their neighbours become neighbours of each other. Halving a chain in every level this is cyclic reduction, on a tree it takes
+leaves and every other link, on a general graph it is a nested dissection found from below, with the small degrees first.
 
 A multiplier waits until all coordinates in its constraint are gone. Its pivot is then the compliance that these coordinates have along the
 constraint, regular whenever the constraints are independent, so that pivoting inside the nodes is enough.
@@ -19,27 +19,49 @@ from ..layout import Layout
 SMALL = 24
 """So many coordinates may make one node, and nodes with half as many unknowns around them never wait for smaller ones."""
 
+DEGREES = 2
+"""How many times the least degree a node may have to be eliminated in a level: larger ones would make more neighbours of each other."""
+
+ALIKE = 1.25
+"""How many times the median size the nodes of a level may have, since all are filled up to the largest."""
+
+MOST = 0.9
+"""The part of the nodes of a level that must be alike for the others to wait: for more than a few a level would be lost."""
 
 WORTH = 40_000
 """Operations that are worth being saved by another bucket."""
 
+SAVED = 0.2
+"""The part of its operations that cutting a bucket in two must save as well."""
+
 
 class Bucket(NamedTuple):
-    """Nodes of a round with their unknowns (`pivots`) and those of their neighbours (`boundary`), one row a node, filled up with -1."""
+    """Nodes of a level with their unknowns (`pivots`) and those of their neighbours (`boundary`), one row a node, filled up with -1."""
 
     pivots: np.ndarray
     boundary: np.ndarray
 
 
+def front_shapes(buckets: list[Bucket]) -> np.ndarray:
+    """For each bucket a row: the number of its fronts, of their pivots and of the unknowns of their boundary."""
+    return np.array([(*bucket.pivots.shape, bucket.boundary.shape[1]) for bucket in buckets])
+
+
+def elimination_work(shapes: np.ndarray) -> np.ndarray:
+    """About how many multiplications eliminate the pivots of a front, for rows that end with its pivots and its boundary."""
+    pivots, boundary = shapes[:, -2], shapes[:, -1]
+    return pivots * (pivots + boundary) ** 2
+
+
 def eliminate(pattern: sp.csr_array, layout: Layout) -> list[list[Bucket]]:
-    """The rounds in which all unknowns are eliminated."""
+    """The levels in which all unknowns are eliminated."""
     nodes, waits_for = _initial_nodes(pattern, layout)
     graph = _Graph(pattern, nodes, waits_for)
-    rounds = []
+    levels = []
     while graph.sizes.size:
         graph.merge_twins()
-        rounds.append(graph.eliminate_round())
-    return rounds
+        levels.append(graph.eliminate_level())
+    return levels
 
 
 def _initial_nodes(pattern: sp.csr_array, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +142,7 @@ class _Graph:
     def _ready(self) -> np.ndarray:
         return np.diff(self.waits_for.indptr) == 0
 
-    def eliminate_round(self) -> list[Bucket]:
+    def eliminate_level(self) -> list[Bucket]:
         """Take out independent nodes of small degree."""
         chosen = self._alike(self._independent())
         buckets = _buckets(self.members[chosen], sp.csr_array(self.couplings[chosen] @ self.members))
@@ -131,7 +153,7 @@ class _Graph:
         """A maximal set of nodes, no two of them neighbours, among those with small degree that need not wait."""
         ready = np.flatnonzero(self._ready())
         degree = (self.couplings @ self.sizes)[ready]
-        few = degree <= max(2 * degree.min(), SMALL // 2)
+        few = degree <= max(DEGREES * degree.min(), SMALL // 2)
         order = ready[few][np.argsort(degree[few], kind="stable")]
         indices, starts = self.couplings.indices, self.couplings.indptr
         taken, blocked = [], np.zeros(self.sizes.size, bool)
@@ -142,10 +164,10 @@ class _Graph:
         return np.array(taken)
 
     def _alike(self, chosen: np.ndarray) -> np.ndarray:
-        """Without the few that are much larger than most, or have more neighbours: they wait for a round of their like."""
+        """Without the few that are much larger than most, or have more neighbours: they wait for a level of their like."""
         sizes = np.stack([self.sizes, self.couplings @ self.sizes])[:, chosen]
-        most = np.all(sizes <= 1.25 * np.median(sizes, axis=1, keepdims=True), axis=0)
-        return chosen if np.mean(most) < 0.9 else chosen[most]
+        most = np.all(sizes <= ALIKE * np.median(sizes, axis=1, keepdims=True), axis=0)
+        return chosen if np.mean(most) < MOST else chosen[most]
 
     def _remove(self, chosen: np.ndarray) -> None:
         rest = np.setdiff1d(np.arange(self.sizes.size), chosen)
@@ -178,10 +200,10 @@ def _buckets(pivots: sp.csr_array, boundaries: sp.csr_array) -> list[Bucket]:
 
 def _cut(sizes: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     """Cut sorted nodes in two, and again, where filling up to the largest would be much more work."""
-    work = lambda part: len(part) * part[:, 0].max() * (part[:, 0].max() + part[:, 1].max()) ** 2
+    work = lambda part: len(part) * int(elimination_work(part.max(axis=0, keepdims=True))[0])
     steps = np.flatnonzero(np.any(np.diff(sizes, axis=0) != 0, axis=1)) + 1
     costs = [work(sizes[:cut]) + work(sizes[cut:]) for cut in steps]
-    if not costs or work(sizes) - min(costs) < max(0.2 * work(sizes), WORTH):
+    if not costs or work(sizes) - min(costs) < max(SAVED * work(sizes), WORTH):
         return [order]
     cut = steps[int(np.argmin(costs))]
     return _cut(sizes[:cut], order[:cut]) + _cut(sizes[cut:], order[cut:])

@@ -1,8 +1,8 @@
 """Where the numbers of a sparse factorisation go, worked out beforehand, as arrays of places.
 
-A node with its neighbours makes a front: a small matrix with rows and columns for the unknowns of the node, its pivots, and for those of
-the neighbours, its boundary. When the pivots are eliminated, what is left in the boundary is handed over to one front, that of the
-neighbour that is eliminated next: all of the boundary has a place in it.
+A supernode with its neighbours makes a front: a small matrix with rows and columns for the unknowns of the node, its pivots, and for those
+of the neighbours, its boundary. When the pivots are eliminated, what is left on the boundary is the update matrix. It is added to the front
+of the parent, the neighbour that is eliminated next: all of the boundary has a place in it.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .batches import Loop, in_loops
-from .extend_add import Handover, Received, Table, most_received_first
+from .extend_add import ExtendAdd, Table, Updates, most_children_first
 from .order import Bucket
 
 
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     blank: Any
     unknowns: Any
     boundary: Any
-    received: tuple[Received, ...]
+    extend_add: tuple[ExtendAdd, ...]
     matrix_at: Any
     vector_at: Any
     solution_at: Any
@@ -44,27 +44,27 @@ class Segment(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Segments, how many numbers are handed over in matrices and vectors and how many solved for, and where the unknowns are."""
+    """Segments, how many elements all update matrices, update vectors and solutions have, and where the unknowns are."""
 
     segments: tuple[Segment, ...]
-    matrices: int
-    vectors: int
+    matrix_elements: int
+    vector_elements: int
     solutions: int
     returns: Any
 
 
-def make_plan(pattern: sp.csr_array, rounds: list[list[Bucket]]) -> Plan:
+def make_plan(pattern: sp.csr_array, levels: list[list[Bucket]]) -> Plan:
     """The plan of an elimination. Nonzeros are counted row by row."""
     size, coo = pattern.shape[0], pattern.tocoo()
     nonzeros = Table(coo.row, coo.col, np.arange(coo.nnz), coo.nnz)
-    loops = in_loops(most_received_first([bucket for buckets in rounds for bucket in buckets], size))
+    loops = in_loops(most_children_first([bucket for buckets in levels for bucket in buckets], size))
     solved = np.empty(size + 1, int)
     pivots = np.concatenate([own.ravel() for own, _ in loops])
     solved[pivots], solved[-1] = np.arange(pivots.size), pivots.size
-    handover = Handover(loops, size)
+    updates = Updates(loops, size)
     starts = zip(*(_starts(loops, elements) for elements in (lambda p, c: c * c, lambda p, c: c, lambda p, c: p)), strict=True)
     segments = []
-    for (own, near), numbers, (matrix_at, vector_at, solution_at) in zip(loops, handover.fronts, starts, strict=True):
+    for (own, near), numbers, (matrix_at, vector_at, solution_at) in zip(loops, updates.fronts, starts, strict=True):
         width = own.shape[-1] + near.shape[-1]
         batch = Batch(
             pivot=np.moveaxis(nonzeros.find(own[..., None], own[..., None, :]), 1, -1),
@@ -73,13 +73,13 @@ def make_plan(pattern: sp.csr_array, rounds: list[list[Bucket]]) -> Plan:
             blank=np.moveaxis(own < 0, 1, -1),
             unknowns=np.where(own < 0, size, own),
             boundary=solved[near],
-            received=handover.received(numbers, width),
+            extend_add=updates.extend_add(numbers, width),
             matrix_at=matrix_at,
             vector_at=vector_at,
             solution_at=solution_at,
         )
         segments.append(Segment(jax.tree.map(lambda leaf: leaf[0], batch) if len(own) == 1 else batch, len(own)))
-    return Plan(tuple(segments), handover.matrices, handover.vectors, pivots.size, solved[:size])
+    return Plan(tuple(segments), updates.matrix_elements, updates.vector_elements, pivots.size, solved[:size])
 
 
 def _starts(loops: list[Loop], elements: Callable) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Sparse tangents: coloured directional derivatives, and elimination in rounds of independent nodes."""
+"""Sparse tangents: coloured directional derivatives, and a multifrontal LU factorisation."""
 
 import functools
 from collections.abc import Callable
@@ -12,11 +12,14 @@ from ....errors import ModelError
 from ..base import AbstractLinear, AbstractTangent
 from ..layout import Layout
 from ..regularise import corrected, softness
-from ..sparse import Analysis, Lines, analyse
+from .analysis import REMEMBERED, Analysis, Lines, analyse
 from .gather import added, pick, when_run, with_zero
 from .multifrontal import Factors, factorise, solve
 
 Nonzeros = Float[Array, " e"]
+
+ITERATIONS = 8
+"""Iterations that a sparse tangent serves: forming and factorising one costs as much as many residuals."""
 
 
 class SparseTangent(AbstractTangent):
@@ -25,7 +28,7 @@ class SparseTangent(AbstractTangent):
     nonzeros: Nonzeros
     factors: Factors
     analysis: Analysis = eqx.field(static=True)
-    lasting = 8
+    lasting = ITERATIONS
 
     def solve(self, rhs: Float[Array, " k"]) -> Float[Array, " k"]:
         return jax.lax.custom_linear_solve(
@@ -65,7 +68,7 @@ class Sparse(AbstractLinear):
         return SparseTangent(values, factors, analysis)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=REMEMBERED)
 def _traced_once(function: Callable, analysis: Analysis, **options: bool) -> Callable:
     """A function of a plan and numbers, for the numbers alone: traced once, however many times a program uses it."""
     return jax.jit(functools.partial(function, analysis.plan, **options))

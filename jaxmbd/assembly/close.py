@@ -1,0 +1,105 @@
+"""Positions in which all joints meet: as given, or solved for where loops are open."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import ModelError
+from ..geometry.frame import Frame, Rows
+from ..joints import Free
+from ..numerics.arrays import known
+from ..numerics.compile import compiled
+from ..numerics.lapack import pinv, solve
+from .model import Assembly
+from .placement import Coordinates
+
+
+def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
+    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
+    gaps = _gaps(model, rows)
+    if not gaps:
+        return rows
+    eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
+    worst = max(gaps, key=lambda name: gaps[name])
+    if gaps[worst] > np.sqrt(eps) * size and not solve:
+        raise ModelError(
+            f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
+            "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
+        )
+    if gaps[worst] <= 64 * eps * size:
+        return rows
+    closed = _close(model, rows, wanted)
+    left = _gaps(model, closed)
+    worst = max(left, key=lambda name: left[name])
+    if not left[worst] <= np.sqrt(eps) * size:
+        raise ModelError(
+            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
+            "a placement closer to the wanted one, or check that the mechanism can be closed"
+        )
+    return closed
+
+
+def _gaps(model: Assembly, rows: Rows) -> dict[str, float]:
+    """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
+    gaps: dict[str, float] = {}
+    for group in model.joints:
+        values = known(group.constraints(rows).reshape(group.count, -1))
+        if values is not None:
+            gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
+    return gaps
+
+
+def _close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
+    """Positions near `rows` in which all joints meet and have the wanted coordinates: damped least squares, bodies moved least.
+
+    Differentiable by the parameters of the joints and by the coordinates: the derivative too moves bodies least.
+    """
+    where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
+    columns = tuple((*where[name], values.size) for name, values in wanted.items())
+    target = jnp.concatenate([jnp.zeros(0, rows.dtype), *(wanted[name].astype(rows.dtype) for name in wanted)])
+    fixed = jax.lax.stop_gradient((model, rows, target))
+    found, J = _levenberg_marquardt(*fixed, columns)
+    return _move(model, found, -pinv(J) @ _gap(model, found, target, columns))
+
+
+def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
+    """Every body moved freely by six increments, as far as its coordinates can."""
+    carry = jax.vmap(lambda w, frame: Free().motion(w, frame, frame)(frame).rows)
+    moved = carry(w.reshape(-1, 6), jax.vmap(Frame.from_rows)(rows))
+    return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
+
+
+def _gap(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Float[Array, " gap"]:
+    """Constraints of all joints, and how far coordinates are from what is wanted; angles up to full turns."""
+    joints = [group.constraints(rows) for group in model.joints]
+    read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
+    off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
+    angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
+    return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
+
+
+@compiled
+def _levenberg_marquardt(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> tuple[Rows, Float[Array, "gap six"]]:
+    """Steps of least norm, damped as their success asks for; the position, and the Jacobian of the gap there."""
+    eps, none = jnp.finfo(rows.dtype).eps, jnp.zeros(6 * rows.shape[0], rows.dtype)
+    gap = lambda rows: _gap(model, rows, target, columns)
+    slope = lambda rows: jax.jacfwd(lambda w: gap(_move(model, rows, w)))(none)
+
+    def body(carry):
+        rows, value, damping, steps = carry
+        J = slope(rows)
+        square = J @ J.T
+        floor = (damping + 4 * eps) * jnp.trace(square) / max(value.size, 1)
+        moved = _move(model, rows, -J.T @ solve(square + floor * jnp.eye(value.size, dtype=rows.dtype), value))
+        after = gap(moved)
+        better = jnp.linalg.norm(after) < jnp.linalg.norm(value)
+        keep = lambda new, old: jnp.where(better, new, old)
+        return keep(moved, rows), keep(after, value), jnp.where(better, 0.1 * damping, jnp.maximum(8 * damping, 1e-6)), steps + 1
+
+    def unfinished(carry):
+        _, value, damping, steps = carry
+        return (jnp.max(jnp.abs(value)) > 8 * eps) & (steps < 300) & (damping < 1e6)
+
+    found = jax.lax.while_loop(unfinished, body, (rows, gap(rows), jnp.asarray(1e-3, rows.dtype), jnp.int32(0)))[0]
+    return found, slope(found)

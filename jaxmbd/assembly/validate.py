@@ -1,0 +1,75 @@
+"""What a mechanism must fulfil before anything is assembled: parts of the right types, names that are known."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..bodies import AbstractBody
+from ..errors import ModelError
+from ..joints import AbstractJoint
+from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from .connections import Gear, Joint
+
+Bodies = Mapping[str, AbstractBody]
+Connections = Mapping[str, Joint]
+
+
+def check_types(bodies: Bodies, joints: Mapping[str, Any], loads: Mapping[str, Any]) -> None:
+    """Every part must be what its place asks for."""
+    for name, body in bodies.items():
+        if not isinstance(body, AbstractBody):
+            raise ModelError(f"body {name!r} is a {type(body).__name__}, not a RigidBody, PlanarBody, Particle, Beam or Ground")
+    for name, joint in joints.items():
+        if not isinstance(joint, Joint | Gear):
+            raise ModelError(f"joint {name!r} is a {type(joint).__name__}; write mbd.Joint(kind, first body, second body, at=point)")
+        if isinstance(joint, Joint) and not isinstance(joint.kind, AbstractJoint):
+            raise ModelError(
+                f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute(), an instance, nor a function"
+            )
+    for name, load in loads.items():
+        if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
+            raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load")
+
+
+def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], loads: Mapping[str, Any], beams: Mapping[str, Any]) -> None:
+    """Every name must be known, and mean one thing."""
+    for name in bodies.keys() & (joints.keys() | gears.keys()):
+        raise ModelError(f"a body and a joint are both called {name!r}; names must be unique")
+    for name in loads.keys() & (bodies.keys() | beams.keys() | joints.keys() | gears.keys()):
+        raise ModelError(f"a load and a body or joint are both called {name!r}; names must be unique")
+    for name, joint in joints.items():
+        _check_connection(name, joint, bodies)
+    for name, gear in gears.items():
+        for other, index in zip((gear.first, gear.second), gear.indices, strict=True):
+            _check_coordinate(f"gear {name!r}", joints, other, index)
+    for name, load in loads.items():
+        if isinstance(load, AbstractJointLoad):
+            _check_coordinate(f"load {name!r}", joints, load.joint, load.index)
+        elif isinstance(load, AbstractLoad):
+            for body in (load.a, load.b):
+                if body not in bodies:
+                    raise ModelError(f"load {name!r} acts on {body!r}, but bodies are {', '.join(bodies)}")
+
+
+def _check_connection(name: str, joint: Joint, bodies: Bodies) -> None:
+    joint.kind.check(name)
+    for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
+        if body not in bodies:
+            raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+        if matters and not bodies[body].oriented:
+            raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
+    for body, point in zip((joint.a, joint.b), (joint.on_a, joint.on_b), strict=True):
+        if not bodies[body].oriented and point is not None:
+            raise ModelError(f"joint {name!r} sits off the mass point {body!r}; leave out the point on it")
+    if joint.a == joint.b or bodies[joint.a].size == bodies[joint.b].size == 0:
+        raise ModelError(f"joint {name!r} connects {joint.a!r} with {joint.b!r}: one of them must be able to move against the other")
+
+
+def _check_coordinate(who: str, joints: Connections, name: str, index: int) -> None:
+    joint = joints.get(name)
+    if joint is None:
+        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint; joints are {', '.join(joints)}")
+    if not joint.kind.additive or not 0 <= index < len(joint.kind.coordinates):
+        raise ModelError(
+            f"{who} acts on coordinate {index} of joint {name!r}, but a {type(joint.kind).__name__} has "
+            f"{joint.kind.coordinates if joint.kind.additive else 'no coordinate that counts turns'}"
+        )

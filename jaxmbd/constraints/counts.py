@@ -1,0 +1,58 @@
+"""How many constraints there are, how many of them are independent, and how many increments a chart has."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..numerics.lapack import singular_values
+from ..system import System, Vector
+
+
+def constraint_count(system: System, q: Vector) -> int:
+    """Number of constraints, redundant ones included."""
+    return jax.eval_shape(system.constraints, jnp.zeros((), q.dtype), q).size
+
+
+def rank(system: System, q: Vector) -> int:
+    """Number of independent constraints: as found by `find_rank`, or else all of them."""
+    return constraint_count(system, q) if system.rank is None else system.rank
+
+
+def known_independent(system: System, q: Vector) -> bool:
+    """Whether all constraints are independent: as those of a tree of joints always are, or as found."""
+    return system.closures == 0 or system.rank == constraint_count(system, q)
+
+
+def redundant(system: System, q: Vector) -> bool:
+    """Whether some constraints are known to follow from others."""
+    return rank(system, q) < constraint_count(system, q)
+
+
+def fulfilled(system: System, q: Vector) -> int:
+    """Number of constraints that the chart fulfils by itself."""
+    return constraint_count(system, q) - (system.closures or 0)
+
+
+def chart_size(system: System, q: Vector) -> int:
+    """Number of increments of the chart: one a degree of freedom, and one for each constraint that it leaves to be closed."""
+    return q.size - (rank(system, q) if system.closures is None else fulfilled(system, q))
+
+
+def rank_tolerance(dtype) -> float:
+    """Relative size below which a singular value of the row-normalised $G$ counts as zero."""
+    return float(jnp.finfo(dtype).eps) ** (2 / 3)
+
+
+def matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) -> Array:
+    """Rank of a Jacobian, its rows brought to comparable length so that units do not matter."""
+    if G.size == 0:
+        return jnp.array(0)
+    values = singular_values(G / (row_size(G) if size is None else size)[:, None])
+    return jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
+
+
+def row_size(G: Float[Array, "m n"], P: Float[Array, "n k"] | None = None) -> Float[Array, " m"]:
+    """The length of rows; of a product $G P$ the length that its rows have unless they cancel."""
+    size = jnp.linalg.norm(G, axis=1)
+    size = size if P is None or P.size == 0 else size * jnp.max(jnp.linalg.norm(P, axis=0))
+    return jnp.where(size > 0, size, 1)

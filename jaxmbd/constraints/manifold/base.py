@@ -1,0 +1,104 @@
+"""What is asked of the constraint manifold about one position."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from ...numerics.linear.layout import Layout
+from ...numerics.newton import Newton, Solution
+from ...system import Scalar, System, Vector
+from .. import saddle
+from ..calculus import constraint_forces
+from ..counts import constraint_count
+from ..split import Split
+
+
+class AbstractManifold(eqx.Module):
+    """The constraints of a system about the position `q` at the time `t`.
+
+    `decomposes` says whether the number of independent constraints must be known.
+    """
+
+    system: System
+    t: Scalar
+    q: Vector
+
+    decomposes: ClassVar[bool]
+
+    @property
+    def count(self) -> int:
+        """Number of constraints, redundant ones included."""
+        return constraint_count(self.system, self.q)
+
+    @property
+    @abc.abstractmethod
+    def soft(self) -> bool:
+        """Whether constraints may be redundant and get a multiplier nevertheless."""
+
+    @abc.abstractmethod
+    def rank(self) -> Array:
+        """Number of independent constraints, or -1 where that would take the decomposition of a large matrix to find."""
+
+    @abc.abstractmethod
+    def split(self) -> Split:
+        """Admissible and forbidden directions; a trivial split, in which all constraints count, where nothing is decomposed."""
+
+    def layout(self, at: Split, stages: int = 1) -> Layout:
+        """What unknown coordinates are, with the multipliers of the constraints that a split picks."""
+        if at.rows is not None:
+            return Layout(stages, self.q.size, at.rows.shape[0])
+        known = self.system.structure
+        held = known.internal if known.held else ()
+        return Layout(stages, self.q.size, self.count, known.pivots, known.parts, held, self.soft)
+
+    def sharing(self) -> "AbstractManifold":
+        """The same with what several velocities and multipliers here have in common, worked out once."""
+        return self
+
+    @abc.abstractmethod
+    def velocity(self, p: Vector, guess: Vector) -> Vector:
+        r"""The admissible velocity of a momentum: $\partial L/\partial v + G^T \mu = p$ with $G v + \partial g/\partial t = 0$.
+
+        Its own momentum is the projection $Q p$ (16). The mass matrix may be singular if it is regular on the null space of $G$.
+        Not a number where no such velocity is found from the guess.
+        """
+
+    @abc.abstractmethod
+    def multipliers(self, reaction: Vector, pull: Any = None) -> Float[Array, " m"]:
+        r"""Multipliers with $G^T \lambda$ = `reaction` (36)-(38), for redundant constraints the smallest ones.
+
+        `pull` may give other forces of multipliers than $G^T(q)\,\lambda$, near those: a function that is a pytree.
+        """
+
+    def acceleration(self, v: Vector, control: PyTree = None) -> tuple[Vector, Float[Array, " m"]]:
+        r"""Acceleration and multipliers of the continuous motion (3), with the constraints differentiated twice.
+
+        The equations are affine in both, so that Newton's method ends after one step; redundant constraints get their smallest
+        multipliers.
+        """
+        at = self.split()
+        x = self._solve(saddle.euler_lagrange, jnp.zeros_like(self.q), (self.system, self.t, self.q, v, control, at), at, Newton()).value
+        reaction = constraint_forces(self.system, self.t, self.q, at.spread(x[self.q.size :]))
+        return x[: self.q.size], self.sharing().multipliers(reaction)
+
+    @abc.abstractmethod
+    def nearest(self, newton: Newton) -> tuple[Vector, Array]:
+        r"""The position $q + G^T(q)\,w$ that fulfils the constraints, and the code of the solve."""
+
+    @abc.abstractmethod
+    def nearest_velocity(self, v: Vector) -> Vector:
+        """The admissible velocity nearest to `v`."""
+
+    @abc.abstractmethod
+    def reduced(self, basis: Float[Array, "n d"], force: Vector, on_chart: bool) -> Float[Array, " d"]:
+        """A force along a basis of admissible directions; `on_chart` says that it is that of a chart which fulfils all constraints."""
+
+    def _solve(self, residual: Callable, start: Vector, args: PyTree, at: Split, newton: Newton) -> Solution:
+        """Solve equations for a vector near `start` and the multipliers of a split."""
+        layout = self.layout(at)
+        x = jnp.concatenate([start, jnp.zeros(layout.multipliers, start.dtype)])
+        return newton(residual, x, args, layout=layout)

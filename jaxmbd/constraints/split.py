@@ -1,0 +1,111 @@
+"""Admissible and forbidden directions at one configuration: decompositions of the constraint Jacobian, null spaces."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..numerics.lapack import qr, solve, svd
+from ..system import Scalar, System, Vector
+from .calculus import constraint_jacobian
+from .chart import chart_directions, closure_jacobian
+from .counts import fulfilled, rank, rank_tolerance, row_size
+
+
+class Split(eqx.Module):
+    r"""An orthonormal split of a space of increments at one configuration, constant under differentiation.
+
+    The increments are those of the coordinates, or those of a chart that leaves some constraints to be closed; `directions` $P^o$
+    leads from the latter to coordinates (`None`: they are the same). `normal` and `tangent` span what the constraints forbid and what
+    they admit. `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
+    constraints that the chart leaves open. `regular` says whether the rank is the one that was asked for.
+    """
+
+    rows: Float[Array, "r m"] | None
+    normal: Float[Array, "k c"]
+    tangent: Float[Array, "k d"]
+    regular: Array
+    closing: Float[Array, "c open"] | None = None
+    directions: Float[Array, "n k"] | None = None
+
+    @classmethod
+    def trivial(cls, q: Vector) -> "Split":
+        """For a formulation that needs none: all constraints count, and no directions are known."""
+        none = jnp.zeros((q.size, 0), q.dtype)
+        return cls(None, none, none, jnp.array(True))
+
+    @property
+    def basis(self) -> Float[Array, "n d"]:
+        """Admissible directions in coordinates."""
+        return self.tangent if self.directions is None else self.directions @ self.tangent
+
+    def independent(self, G: Float[Array, "m n"]) -> Float[Array, "r n"]:
+        """The independent combinations of the rows of a constraint Jacobian."""
+        return G if self.rows is None else self.rows @ G
+
+    def spread(self, multipliers: Float[Array, "... r"]) -> Float[Array, "... m"]:
+        """Multipliers of all constraints from those of the independent combinations."""
+        return multipliers if self.rows is None else multipliers @ self.rows
+
+    def pick(self, values: Float[Array, "... m"]) -> Float[Array, "... r"]:
+        """The independent combinations of constraint values."""
+        return values if self.rows is None else values @ self.rows.T
+
+
+def split(system: System, t: Scalar, q: Vector) -> Split:
+    """The split at `q` in the smallest space at hand: increments of a chart that is known to fulfil constraints, or coordinates."""
+    if system.closures is None:
+        return split_coordinates(system, t, q)
+    system, t, q = jax.lax.stop_gradient((system, t, q))
+    directions = chart_directions(system, t, q)
+    count, G = fulfilled(system, q), closure_jacobian(system, t, q)
+    small = decompose(G @ directions, rank(system, q) - count, row_size(G, directions))
+    if small.rows is None:
+        return Split(None, small.normal, small.tangent, small.regular, None, directions)
+    rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
+    return Split(rows, small.normal, small.tangent, small.regular, small.rows, directions)
+
+
+def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
+    """The split of $R^n$ at `q`."""
+    G = jax.lax.stop_gradient(constraint_jacobian(system, t, q))
+    return decompose(G, rank(system, q))
+
+
+def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"] | None = None) -> Split:
+    """A QR decomposition (9), or for redundant constraints a singular value decomposition."""
+    m, k = G.shape
+    size = row_size(G) if size is None else size
+    if rank == 0:
+        rows = jnp.zeros((0, m), G.dtype) if m else None
+        return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.eye(k, dtype=G.dtype), jnp.array(True))
+    if rank == m:
+        Q, R = qr((G / size[:, None]).T)
+        return Split(None, Q[:, :m], Q[:, m:], jnp.abs(jnp.diagonal(R)).min() > rank_tolerance(G.dtype))
+    U, values, Vt = svd(G / size[:, None])
+    found = jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
+    return Split((U[:, :rank] / size[:, None]).T, Vt[:rank].T, Vt[rank:].T, found == rank)
+
+
+def correct_null_space(G: Float[Array, "r k"], N0: Float[Array, "k d"]) -> Float[Array, "k d"]:
+    r"""$N = N_0 - G^T (G G^T)^{-1} G N_0$: a basis near `N0`, exactly in the null space of $G$ and smooth in $G$."""
+    if G.shape[0] == 0:
+        return N0
+    return N0 - G.T @ solve(G @ G.T, G @ N0)
+
+
+def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> Float[Array, "n d"]:
+    r"""A matrix $P(q)$ with $G P = 0$ (5): the user's, that of the chart, or a corrected orthonormal basis.
+
+    A chart that leaves constraints open gives $P = P^o P^c$ (96), with $P^c$ in the null space of the small matrix $G^c P^o$.
+    """
+    if source == "user":
+        return system.null_space(t, q)
+    if source == "chart":
+        directions = chart_directions(system, t, q)
+        if not system.closures:
+            return directions
+        K = closure_jacobian(system, t, q) @ directions
+        return directions @ correct_null_space(K if at.closing is None else at.closing @ K, at.tangent)
+    G = constraint_jacobian(system, t, q)
+    return correct_null_space(at.independent(G), at.basis)

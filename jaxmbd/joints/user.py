@@ -1,0 +1,46 @@
+"""Joints from functions of the user's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Float
+
+from ..geometry.frame import Frame, Motion
+from .base import AbstractJoint
+
+
+class UserJoint(AbstractJoint):
+    """A joint written by the user: `function(a, b, params) -> (m,)` on two frames, zero where admissible.
+
+    Without a `relative_motion(u, a, b, params)` and its number of increments `size` it closes loops only; a body that hangs on nothing
+    else is then free in the spanning tree, and the joint an equation.
+    """
+
+    function: Callable
+    relative_motion: Callable | None
+    params: Any
+    size: int = eqx.field(static=True)
+
+    def __init__(self, function: Callable, params: Any = None, relative_motion: Callable | None = None, size: int = 0):
+        self.function = Partial(function)
+        self.relative_motion = None if relative_motion is None else Partial(relative_motion)
+        self.params, self.size = params, size
+
+    def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
+        return jnp.asarray(self.function(a, b, self.params))
+
+    def motion(self, u: Float[Array, " size"], a: Frame, b: Frame) -> Motion:
+        if self.relative_motion is None:
+            return super().motion(u, a, b)
+        return self.relative_motion(u, a, b, self.params)
+
+    @property
+    def freedom(self) -> int:  # type: ignore[override]  # of the instance, where others have it of the class
+        return self.size
+
+    @property
+    def moves(self) -> bool:
+        return self.relative_motion is not None

@@ -1,0 +1,71 @@
+"""Points of bodies along a motion: positions, velocities, accelerations; by name."""
+
+import difflib
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..assembly.model import Assembly, as_assembly
+from ..constraints.manifold import manifold_at
+from ..errors import ModelError
+from ..geometry.frame import Frame
+from ..numerics.arrays import over_rows
+from ..simulation.trajectory import Trajectory
+from ..system import System, Vector, VectorLike
+from .along import along_trajectory
+
+Local = Float[Array, "3"]
+
+
+class PointMotion(eqx.Module):
+    """A point in space at the saved times."""
+
+    position: Float[Array, "rows 3"]
+    velocity: Float[Array, "rows 3"]
+    acceleration: Float[Array, "rows 3"]
+
+
+def point(
+    system: System, trajectory: Trajectory, body: str, at: VectorLike = (0.0, 0.0, 0.0), controls: Callable | None = None
+) -> PointMotion:
+    """The motion of the point `at`, in body axes, of a body given by name; nodes of beams may be counted from the end, `"beam[-1]"`.
+
+    Accelerations are those of the continuous equations of motion at the saved positions and velocities. A system whose forces take a
+    control needs `controls`, a function of time, for them.
+    """
+    index = _index(as_assembly(system), body)
+    local = jnp.asarray(at)
+    if local.shape != (3,):
+        raise ModelError(f"a point of body {body!r} is given by three components in its axes, not by shape {local.shape}")
+    return _motion(system, trajectory, index, local.astype(trajectory.t.dtype), controls)
+
+
+@along_trajectory("q", "v")
+def _motion(system: System, trajectory: Trajectory, index: int, local: Local, controls: Callable | None) -> PointMotion:
+    model = as_assembly(system)
+    place: Callable = lambda q: Frame.from_rows(model.frames(q)[index]).point(local)
+    rate = lambda q, v: jax.jvp(place, (q,), (v,))
+
+    def accelerated(t: Array, q: Vector, v: Vector) -> Local:
+        a, _ = manifold_at(system, t, q).acceleration(v, None if controls is None else controls(t))
+        return jax.jvp(lambda q, v: rate(q, v)[1], (q, v), (v, a))[1]
+
+    position, velocity = jax.vmap(rate)(trajectory.q, trajectory.v)
+    return PointMotion(position, velocity, over_rows(accelerated, trajectory.t, trajectory.q, trajectory.v))
+
+
+def _index(model: Assembly, body: str) -> int:
+    """The place of a body; nodes of a beam may be counted from its end."""
+    names = list(model.bodies)
+    if body not in names and body.endswith("]") and "[-" in body:
+        beam, _, back = body[:-1].partition("[")
+        nodes = [name for name in names if name.startswith(f"{beam}[")]
+        if 1 <= -int(back) <= len(nodes):
+            body = f"{beam}[{len(nodes) + int(back)}]"
+    if body not in names:
+        near = difflib.get_close_matches(body, names, 3)
+        raise ModelError(f"there is no body {body!r}; {'did you mean ' + ', '.join(near) if near else 'bodies are ' + ', '.join(names)}")
+    return names.index(body)

@@ -1,0 +1,89 @@
+"""One time step: its solution, how it ended, and what it predicts of the next one."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from ..constraints.calculus import constraint_slopes
+from ..errors import Result
+from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.newton import Newton
+from ..numerics.polynomials import interpolation
+from ..schemes import AbstractScheme, Midpoint, StepInput
+from ..system import Scalar, System, Vector
+from .solving import Method, SolvedStep, solve_step
+from .trajectory import State, Status
+
+
+def step(
+    system: System,
+    state: State,
+    dt: Scalar,
+    scheme: AbstractScheme = Midpoint(),
+    formulation: AbstractFormulation = Multipliers(),
+    newton: Newton = Newton(),
+    control: PyTree = None,
+) -> tuple[State, Float[Array, "s n"]]:
+    """One time step: the state after it, and the displacements of its nodes from where it began.
+
+    A step that fails, and every step after it, leaves position and momentum as they are.
+    """
+    return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
+
+
+def advance(system: System, state: State, dt: Scalar, method: Method, control: PyTree) -> tuple[State, Float[Array, "s n"]]:
+    """One time step of a system whose Lagrangian is known."""
+    scheme = method.scheme
+    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
+    alive = state.status.result == Result.SUCCESS
+    guess = scheme.predict(state.displacement, before)
+    solution = solve_step(before, guess, alive, method)
+    status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
+    moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
+    good = status.result == Result.SUCCESS
+    prediction = _extrapolate(scheme, state.previous, moves)
+    incoming, carried = scheme.advance(moves, before)
+    after = State(
+        state.step + 1,
+        state.t + dt,
+        state.q + moves[-1],
+        incoming,
+        jax.lax.stop_gradient(prediction),
+        jax.lax.stop_gradient(-moves[-1]),
+        status,
+        carried,
+        state.origin,
+    )
+    held = eqx.tree_at(lambda s: s.status, state, status)
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves
+
+
+def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
+    """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
+    system, q1 = before.system, before.q0 + solution.moves[-1]
+    values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
+    worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
+    if values.size:
+        length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
+        size = length * constraint_slopes(system, before.t0, before.q0)
+        off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
+        redundant = system.rank is not None and system.rank < values.size
+        strayed = jnp.int32(Result.RANK_CHANGED if redundant else Result.OFF_MANIFOLD)
+        result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
+        result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
+        worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
+    leaps = system.structure.leaps
+    if leaps is not None:
+        leapt = (result == Result.SUCCESS) & leaps(before.q0, solution.moves[-1])
+        result = jnp.where(leapt, jnp.int32(Result.TURNED_OVER), result)
+    now = Status(result, solution.steps, solution.residual, worst, violation)
+    return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
+
+
+def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:
+    """Displacements of the next step by the polynomial through this step's nodes and the position one step earlier."""
+    fractions = np.asarray(scheme.fractions)
+    matrix = interpolation(np.concatenate([[-1.0], fractions]), 1 + fractions[1:])
+    return jnp.asarray(matrix, moves.dtype) @ jnp.vstack([previous, jnp.zeros_like(previous), moves]) - moves[-1]
