@@ -1,6 +1,8 @@
 """Tests run in float64 with strict dtype promotion and run-time type checks; compilation is kept cheap."""
 
+import functools
 import gc
+import inspect
 import os
 from pathlib import Path
 
@@ -11,13 +13,22 @@ os.environ.setdefault(
 )
 
 import jax
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-with install_import_hook("jaxmbd", "beartype.beartype"):
+
+def only_annotated(*args, check=jaxtyping.jaxtyped, **kwargs):
+    """`jaxtyped` for functions with something to check: it takes its time over a function, nested ones each time they are made."""
+    if args and inspect.isfunction(args[0]) and not args[0].__annotations__:
+        return args[0]
+    return check(*args, **kwargs) if args else functools.partial(only_annotated, **kwargs)
+
+
+jaxtyping.jaxtyped = only_annotated
+with jaxtyping.install_import_hook("jaxmbd", "beartype.beartype"):
     import jaxmbd  # noqa: F401
 
 gc.freeze()  # tracing makes many objects that live on; looking through all of them again and again takes a tenth of its time
