@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -102,6 +103,11 @@ def redundant_pendulum():
         lagrangian=lambda t, q, v, p: 0.5 * v @ v - 9.81 * q[2],
         constraints=lambda t, q, p: jnp.array([0.5 * (q @ q - 1), q[1], 100 * (jnp.sqrt(q @ q) - 1) + 3 * q[1]]),
     )
+
+
+def optimised(run):
+    """The result of a long run, by a program that is optimised, unlike those of all other tests, which would wait longer than they gain."""
+    return jax.jit(run, compiler_options={"xla_backend_optimization_level": 3})()
 
 
 def errors_after(duration, counts, run, expected, read):

@@ -9,14 +9,19 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import gallery, post, rotation
 
+from .mechanisms import optimised
+
 TURN = np.asarray(rotation.exp(jnp.array([0.4, -0.7, 1.1])))
 MECHANISM, PLACEMENT = gallery.four_bar(turn=TURN)
 SYSTEM, Q0 = mbd.assemble(MECHANISM, PLACEMENT)
 V0 = mbd.joint_velocities(SYSTEM, Q0, {"hinge 1": 8.0})
 
 
-def stays_closed(steps, save):
-    motion = mbd.simulate(SYSTEM, Q0, V0, dt=0.01, steps=steps, formulation=mbd.NullSpace(), save=save)
+def simulate(steps, save):
+    return mbd.simulate(SYSTEM, Q0, V0, dt=0.01, steps=steps, formulation=mbd.NullSpace(), save=save)
+
+
+def assert_stays_closed(motion):
     assert motion.redundant == 3
     assert jnp.max(jnp.abs(post.constraint_residuals(SYSTEM, motion))) < 1e-11
     H = post.energy(SYSTEM, motion)
@@ -24,12 +29,12 @@ def stays_closed(steps, save):
 
 
 def test_tilted_four_bar_stays_closed():
-    stays_closed(5000, 50)
+    assert_stays_closed(simulate(5000, 50))
 
 
 @pytest.mark.slow
 def test_tilted_four_bar_stays_closed_for_a_million_steps():
-    stays_closed(1_000_000, 1000)
+    assert_stays_closed(optimised(lambda: simulate(1_000_000, 1000)))
 
 
 def test_orientation_does_not_matter():
