@@ -1,9 +1,14 @@
 """Tests run in float64 with strict dtype promotion and run-time type checks; compilation is kept cheap."""
 
+import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1",
+)
 
 import jax
 import pytest
@@ -15,9 +20,37 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 with install_import_hook("jaxmbd", "beartype.beartype"):
     import jaxmbd  # noqa: F401
 
+gc.freeze()  # tracing makes many objects that live on; looking through all of them again and again takes a tenth of its time
+gc.set_threshold(50_000, 50, 50)
+
+# The modules that take longest, in the order in which they start: two workers then end at about the same time.
+LONGEST_FIRST = (
+    "gradients/test_simulation",
+    "test_ritz",
+    "test_conserving_mechanisms",
+    "verification/test_s0_linkage",
+    "test_statics",
+    "test_large_systems",
+    "test_closed_loops",
+    "test_finite_volume",
+    "test_docs",
+    "test_schemes",
+    "test_formulations",
+    "verification/test_s0_swing",
+)
+MOST_MEMORY_MAPS = 8_000  # of 65,530 that Linux gives a process; this many programs take some two gigabytes
+
+
+def pytest_collection_modifyitems(items):
+    """Start with the longest modules."""
+    places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
 
 @pytest.fixture(autouse=True, scope="module")
 def free_compiled_programs():
     """Each compiled program holds memory maps, of which a process has only so many."""
     yield
-    jax.clear_caches()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or len(maps.read_text().splitlines()) > MOST_MEMORY_MAPS:
+        jax.clear_caches()

@@ -26,11 +26,11 @@ def test_callable_modules_keep_their_leaves():
             return 0.5 * self.stiffness * q @ q
 
     system = mbd.System.from_functions(kinetic=lambda t, q, v, p: 0.5 * v @ v, potential=Spring(jnp.array(4.0)))
-    loss = lambda s: mbd.simulate(s, [1.0], dt=0.01, steps=10).q[-1, 0]
+    loss = jax.jit(jax.value_and_grad(lambda s: mbd.simulate(s, [1.0], dt=0.01, steps=10).q[-1, 0]))
     h = 1e-6
     changed = lambda k: eqx.tree_at(lambda s: s.functions["potential"].stiffness, system, jnp.array(k))
-    slope = jax.grad(loss)(system).functions["potential"].stiffness
-    np.testing.assert_allclose(slope, (loss(changed(4 + h)) - loss(changed(4 - h))) / (2 * h), rtol=1e-6)
+    slope = loss(system)[1].functions["potential"].stiffness
+    np.testing.assert_allclose(slope, (loss(changed(4 + h))[0] - loss(changed(4 - h))[0]) / (2 * h), rtol=1e-6)
 
 
 def test_kinetic_and_potential_are_a_lagrangian():

@@ -52,9 +52,15 @@ def central_differences(f, x, h=1e-5):
     return {name: (shifted(name, h) - shifted(name, -h)) / (2 * h) for name in x}
 
 
+def slope_and_difference(f, x, h=1e-5):
+    """The derivative of a function of a number, and a central difference, by one compiled program."""
+    both = jax.jit(jax.value_and_grad(f))
+    return both(x)[1], (both(x + h)[0] - both(x - h)[0]) / (2 * h)
+
+
 def pair(scheme, formulation):
-    """Schemes and formulations do not know each other: each meets two of the others in the quick suite, the rest are slow."""
-    quick = scheme in ("midpoint", "galerkin 6") or formulation in ("multipliers", "null space")
+    """Schemes and formulations do not know each other: each meets the first of the others in the quick suite, the rest are slow."""
+    quick = scheme == "midpoint" or formulation == "multipliers" or (scheme, formulation) == ("galerkin 6", "null space")
     return pytest.param(scheme, formulation, marks=() if quick else pytest.mark.slow, id=f"{formulation}-{scheme}")
 
 
@@ -70,8 +76,8 @@ def test_forward_reverse_and_differences_agree(scheme, formulation):
 
 
 def test_generalized_alpha_has_right_gradients():
-    f = jax.jit(lambda x: loss(x, mbd.schemes.GeneralizedAlpha(0.7), mbd.Multipliers()))
-    gradient, differences = jax.jit(jax.grad(f))(POINT), central_differences(f, POINT)
+    both = jax.jit(jax.value_and_grad(lambda x: loss(x, mbd.schemes.GeneralizedAlpha(0.7), mbd.Multipliers())))
+    gradient, differences = both(POINT)[1], central_differences(lambda x: both(x)[0], POINT)
     for name in POINT:
         np.testing.assert_allclose(gradient[name], differences[name], rtol=1e-6, atol=1e-6)
 
@@ -105,8 +111,7 @@ def test_a_parameter_that_no_constraint_depends_on(formulation):
         system = SYSTEM.with_params({**SYSTEM.params, "g": gravity})
         return WEIGHTS @ mbd.simulate(system, [1.0, 0.0], dt=0.03, steps=4, formulation=FORMULATIONS[formulation]).q[-1]
 
-    h = 1e-5
-    np.testing.assert_allclose(jax.grad(f)(9.81), (f(9.81 + h) - f(9.81 - h)) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose(*slope_and_difference(f, 9.81), rtol=1e-6)
 
 
 def test_second_derivatives():
@@ -134,8 +139,7 @@ def test_start_from_two_positions_has_right_gradients():
         q0, q1 = (jnp.array([jnp.cos(a), jnp.sin(a)]) for a in (0.4, 0.4 + angle))
         return WEIGHTS @ mbd.simulate(SYSTEM, q0, q1=q1, dt=0.03, steps=8).q[-1]
 
-    h = 1e-6
-    np.testing.assert_allclose(jax.grad(f)(0.02), (f(0.02 + h) - f(0.02 - h)) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose(*slope_and_difference(f, 0.02, 1e-6), rtol=1e-6)
 
 
 def test_no_gradient_is_nan_at_rest():
@@ -155,4 +159,5 @@ def test_a_batch_of_gradients():
     f = lambda g: mbd.simulate(system.with_params({**system.params, "g": g}), stretched(2), dt=0.02, steps=8).q[-1, 3]
     gravities = jnp.array([1.0, 9.81])
     batch = jax.jit(jax.vmap(jax.grad(f)))(gravities)
-    np.testing.assert_allclose(batch, [jax.grad(f)(g) for g in gravities], rtol=1e-12)
+    single = jax.jit(jax.grad(f))
+    np.testing.assert_allclose(batch, [single(g) for g in gravities], rtol=1e-12)

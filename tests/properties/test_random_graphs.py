@@ -115,7 +115,10 @@ def check_tree(floating, seed):
     assert system.closures == 0 and system.rank == system.constraints(0.0, jnp.zeros(system.params.size)).size
 
 
-@pytest.mark.parametrize(("floating", "seed"), [(False, 5), (True, 3)])
+LARGER = [pytest.param(False, 5, marks=pytest.mark.slow), pytest.param(True, 3, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("floating", "seed"), [(False, 14), (True, 2083), *LARGER])
 def test_two_random_trees(floating, seed):
     """One on the ground and one that floats, which have all kinds of joints between them."""
     check_tree(floating, seed)

@@ -10,6 +10,8 @@ import jaxmbd as mbd
 from jaxmbd import gallery, post
 from jaxmbd.geometry.rotation import axial, from_axis_angle
 
+from ..mechanisms import errors_after
+
 END = 0.8
 COUNTS = (40, 80, 160)
 
@@ -84,12 +86,12 @@ def measured_order(case):
     v0 = mbd.joint_velocities(system, q0, rates)
     expected = np.concatenate(solve(lagrangian, jnp.array(list(start.values())), jnp.array(list(rates.values()))))
 
-    def coordinates_and_rates(count):
-        run = mbd.simulate(system, q0, v0, dt=END / count, steps=count, formulation=mbd.Reparametrised(), save="end")
-        read = [np.stack([kind(system, run)[name][-1, 0] for name in start]) for kind in (post.joint_coordinates, post.joint_rates)]
-        return np.concatenate(read)
+    def coordinates_and_rates(run):
+        found = [kind(system, run)[name][:, 0] for kind in (post.joint_coordinates, post.joint_rates) for name in start]
+        return (np.stack(found, axis=1),)
 
-    errors = [np.max(np.abs(coordinates_and_rates(count) - expected)) for count in COUNTS]
+    run = lambda dt, steps: mbd.simulate(system, q0, v0, dt=dt, steps=steps, formulation=mbd.Reparametrised())
+    (errors,) = errors_after(END, COUNTS, run, (expected,), coordinates_and_rates)
     return post.order([END / count for count in COUNTS], errors), errors[-1]
 
 
