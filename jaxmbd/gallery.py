@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .assembly.chart import chart
 from .assembly.connections import Joint
 from .assembly.mechanism import GROUND, Mechanism
-from .assembly.model import chart
 from .beams.beam import Beam
 from .beams.section import Section
 from .bodies import PlanarBody, RigidBody

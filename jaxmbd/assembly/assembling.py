@@ -18,6 +18,7 @@ from ..numerics.arrays import known, stack
 from ..simulation.start import with_rank_if_cheap
 from ..system import System, Vector
 from . import model as assembly
+from .chart import chart
 from .close import meet
 from .connections import Joint
 from .mechanism import Mechanism
@@ -135,7 +136,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
         potential=assembly.potential,
         constraints=assembly.constraints,
         forces=assembly.forces if powered else None,
-        chart=assembly.chart,
+        chart=chart,
         closures=model.closures,
         params=model,
     )

@@ -1,5 +1,6 @@
 """From named parts to stacked ones: joints, gauges, gears and loads of one kind side by side."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
+from .body_groups import BodyGroup
 from .groups import JointGroup, JointLoadGroup, LoadGroup
 from .mechanism import Mechanism
 from .model import Assembly, Gauge, Gears
@@ -47,6 +49,7 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
     for _, branch in branches:
         parents[branch.child] = branch.parent
     return Assembly(
+        groups=tuple(BodyGroup(kind, tuple(some)) for kind, some in itertools.groupby(names, lambda name: type(mechanism.bodies[name]))),
         inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
         gravity=sum((load.acceleration for load in mechanism.loads if isinstance(load, Gravity)), np.zeros(3)),
         tree=tree,
@@ -56,8 +59,6 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         joint_loads=_joint_loads(mechanism, numbered),
         beams=_beams(mechanism, place),
         gauges=gauges,
-        kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
-        bodies=tuple(names),
         parents=tuple(parents.tolist()),
     )
 
