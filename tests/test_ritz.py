@@ -247,7 +247,7 @@ def test_what_cannot_be_reduced_is_told(cantilever):
     with pytest.raises(mbd.ModelError, match="reduced beams have no chart"):
         mbd.joint_velocities(reduced.system, reduced.q0, {"clamp": 0.0})
     with pytest.raises(mbd.ModelError, match="rigid bodies alone"):
-        mbd.simulate(reduced.system, reduced.q0, dt=0.01, steps=1, scheme=mbd.Newmark())
+        mbd.simulate(reduced.system, reduced.q0, dt=0.01, steps=1, scheme=mbd.schemes.Newmark())
 
 
 @pytest.fixture(scope="module")
