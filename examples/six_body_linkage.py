@@ -98,9 +98,10 @@ figure, axes = viz.sheet("AB;CD;EF|GH;IJ", headings, space="ABCDEF", size=(18, 1
 rows = np.rint(np.array([0.02, 0.04, 0.08, 0.09, 0.13, 0.26]) / 0.01).astype(int)
 viz.snapshots(system, motion, rows, axes=[axes[letter] for letter in "ABCDEF"])
 viz.curves(motion.t, {"$\\theta^1$": theta1, "$\\theta^2$": theta2}, axes=axes["G"], style="joined", ylabel="angle")
-x = np.linspace(-np.pi, 0, 400)
-y = np.arcsin(np.clip(np.sin(x) / (1 - np.sin(x)), -1, 1))
-relation = {"(107)": (np.concatenate([x, x[::-1]]), np.concatenate([y, np.pi - y[::-1]])), "motion": (theta1, theta2)}
+x = np.linspace(-np.pi, 0, 200)
+y = np.arcsin(np.sin(x) / (1 - np.sin(x)))  # one of four pieces of (107), which map into each other
+loop = (np.concatenate([x, -y[::-1], x[::-1], y - np.pi]), np.concatenate([y, -x[::-1], np.pi - y[::-1], -x]))
+relation = {"(107)": loop, "motion": (theta1, theta2)}
 viz.curves(None, relation, axes=axes["H"], style={"(107)": "band", "motion": "points"}, xlabel="$\\theta^1$", ylabel="$\\theta^2$")
 change = {f"$\\sigma_{i + 1}$": (values - 0.1 * np.sqrt(3)) / 1e-15 for i, values in enumerate(distances)}
 viz.curves(motion.t, change, axes=axes["I"], style="points", ylabel="change in $10^{-15}$")

@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .assembly.chart import chart
 from .assembly.connections import Joint
-from .assembly.functions import chart
 from .assembly.mechanism import GROUND, Mechanism
 from .beams.beam import Beam
 from .beams.section import Section

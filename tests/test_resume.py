@@ -91,7 +91,7 @@ def test_controls_go_on_too(scheme, as_function):
     lagrangian = lambda t, q, v, p: 0.5 * v @ v - 9.81 * q[1]
     system = mbd.System.from_functions(lagrangian, constraints=constraints, forces=driven)
     control = lambda t: jnp.sin(3 * t)
-    controls = control if as_function else jax.vmap(control)(0.01 * (jnp.arange(40) + 0.5))
+    controls = control if as_function else jax.vmap(control)(0.01 * (jnp.arange(40.0) + 0.5))
     start = (jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
     whole = mbd.simulate(system, *start, dt=0.01, steps=40, controls=controls, scheme=scheme)
     assert_same(whole, in_pieces(system, *start, 4, 10, controls, scheme=scheme))
@@ -135,7 +135,7 @@ def test_what_does_not_go_on_is_refused(loop):
         ({"dt": 0.02}, "dt = 0.02"),
         ({"scheme": mbd.EnergyMomentum()}, "cannot go on with EnergyMomentum"),
         ({"q0": q0}, "not both"),
-        ({"start": q0}, "last state of a trajectory"),
+        ({"start": eqx.tree_at(lambda s: s.origin, final, None)}, "last state of a trajectory"),
         ({"system": heavier}, "another system"),
     ]:
         given = {"system": system, "start": final, "steps": 2} | wrong

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.assembly.model import kinetic
+from jaxmbd.assembly.functions import kinetic
 from jaxmbd.bodies import Box, Cylinder, Hull, Mesh, Sphere, Surface, Tube
 
 TETRAHEDRON = np.array([(0.0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)])

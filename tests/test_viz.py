@@ -150,7 +150,7 @@ def test_modes_are_drawn_about_the_equilibrium_by_the_size_of_the_mechanism():
     shapes[0, :, 0, 1], shapes[1, :, 0, 0], shapes[2, :, 1, 1] = np.linspace(0, 1, 7) ** 2, 5.0, 1.0
     found = mbd.statics.Modes(jnp.array([1.0, -4.0, 9.0]) * (2 * np.pi) ** 2, jnp.asarray(shapes.reshape(3, -1)))
     drawing = viz.modes(system, q, found, plane=(2, 1), amplitude=0.2)
-    assert [one.get_title() for one in drawing.axes] == ["1 Hz", "-2 Hz", "3 Hz"]
+    assert [one.get_title(loc="right") for one in drawing.axes] == ["1 Hz", "-2 Hz", "3 Hz"]
     z, y = ends_of(drawing.beams[0]).T
     np.testing.assert_allclose(y, 0.2 * z**2, atol=1e-12)
     np.testing.assert_allclose(ends_of(drawing.beams[1])[:, 1], 0, atol=1e-12)  # a vibration out of the plane

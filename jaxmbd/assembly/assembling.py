@@ -18,6 +18,7 @@ from ..loads import Gravity
 from ..numerics.arrays import known, stack
 from ..system import System, Vector
 from . import functions
+from .chart import chart
 from .close import meet
 from .connections import Joint
 from .mechanism import Mechanism
@@ -136,7 +137,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
         potential=functions.potential,
         constraints=functions.constraints,
         forces=functions.forces if powered else None,
-        chart=functions.chart,
+        chart=chart,
         closures=model.closures,
         structure=structure_of,
         params=model,

@@ -1,31 +1,30 @@
-"""The functions of an assembled system: energies, forces, constraints, and the chart along its spanning tree."""
+"""The functions of an assembled system: energies, forces, constraints."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from ..geometry.frame import Motion, Rows
-from ..numerics.arrays import Indices, total
+from ..numerics.arrays import total
 from ..system import Vector
 from .model import Assembly, Position
 
 
 @jax.jit
 def kinetic(t: Array, q: Vector, v: Vector, model: Assembly) -> Array:
-    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies and beams."""
+    r"""$\frac12 \sum \Theta_{ab}\,\dot r_a \cdot \dot r_b$ over all bodies and beams, and that of bodies which deform."""
     rates = jax.jvp(model.frames, (q,), (v,))[1]
-    return 0.5 * model.inertia_form(rates, rates)
+    return sum((group.kinetic(block) for group, block in model.flexible(v)), 0.5 * model.inertia_form(rates, rates))
 
 
 @jax.jit
 def potential(t: Array, q: Vector, model: Assembly) -> Array:
-    """Gravity, beams, and all loads that have a potential."""
+    """Gravity, beams, bodies that deform, and all loads that have a potential."""
     bodies, gauges = model.frames(q), model.parts(q)[1]
     weight = model.inertia_form(bodies, jnp.zeros_like(bodies).at[:, 0].set(model.gravity))
     strain = total(model.beams, lambda group: jnp.sum(group.energies(bodies)), q)
     springs = total(model.loads, lambda group: group.potential(t, bodies), q)
-    return total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs + strain - weight
+    rigid = total(model.joint_loads, lambda group: group.potential(t, gauges), q) + springs + strain - weight
+    return sum((group.potential(block, jnp.asarray(model.gravity, q.dtype)) for group, block in model.flexible(q)), rigid)
 
 
 @jax.jit
@@ -47,48 +46,5 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
 def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
     """Internal constraints, joints and gauges of the tree, and then all that closes loops."""
     blocks, gauges = model.parts(q)
-    at = Position([block for _, block in blocks], model.frames(q), gauges)
+    at = Position(blocks, model.frames(q), gauges)
     return jnp.concatenate([jnp.zeros(0, q.dtype), *(block.values(at) for block in model.constraint_blocks() if block.size)])
-
-
-@jax.jit
-def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
-    r"""The nodal reparametrisation of the tree: body $i$ moves by $M_1(u_1) \cdots M_i(u_i)$, the motions on its path (93)."""
-    bodies, gauges = model.frames(q), model.parts(q)[1]
-    moved = _carry(model, _branch_motions(model, u, bodies), bodies)
-    places = np.array([gauge.increment for gauge in model.gauges], int)
-    return model.coordinates(moved, gauges + u[places])
-
-
-def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:
-    """The motion of every body relative to the one that it hangs on; none for bodies that rest."""
-    motions, order, begin = [jax.vmap(Motion.move)(jnp.zeros((1, 3), u.dtype))], np.zeros(len(model.bodies), int), 0
-    for group in model.tree:
-        end = begin + group.count * len(group.columns)
-        order[np.asarray(group.children)] = sum(len(part.shift) for part in motions) + np.arange(group.count)
-        motions.append(group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies))
-        begin = end
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *motions)
-
-
-def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
-    """Compose the motions along the tree by pointer jumping, in as many rounds as the depth has binary digits."""
-    ancestors = _ancestors(model.parents)
-    compose = jax.vmap(lambda outer, inner: outer @ inner)
-
-    def jump(motions, ancestor):
-        return compose(jax.tree.map(lambda leaf: leaf[ancestor], motions), motions), None
-
-    motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
-    turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
-    return turned + jnp.pad(motions.shift[:, None], ((0, 0), (0, 3), (0, 0)))
-
-
-def _ancestors(parents: Indices) -> np.ndarray:
-    """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
-    current = np.asarray(parents)
-    rounds: list[np.ndarray] = []
-    while not (rounds and np.array_equal(rounds[-1], current)):
-        rounds.append(current)
-        current = current[current]
-    return np.array(rounds[:-1])

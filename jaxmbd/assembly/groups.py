@@ -1,5 +1,7 @@
 """Elements of one kind, stacked: what is written for two frames runs for all joints or loads of a kind at once."""
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -101,6 +103,11 @@ class ShapeGroup(eqx.Module):
 
     shape: AbstractShape
     bodies: Indices = eqx.field(static=True)
+
+    def renumbered(self, number: Mapping[int, int]) -> "ShapeGroup":
+        """The shapes of those bodies that have a new number."""
+        kept = np.array([i for i, body in enumerate(self.bodies) if body in number], int)
+        return ShapeGroup(jax.tree.map(lambda leaf: leaf[kept], self.shape), tuple(number[self.bodies[i]] for i in kept))
 
 
 class JointLoadGroup(eqx.Module):

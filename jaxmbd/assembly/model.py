@@ -1,8 +1,8 @@
 r"""A mechanism in numbers: all bodies, joints and loads stacked by kind, as a pytree whose leaves are the parameters of a system.
 
-Coordinates are those of all bodies, kind by kind, and then the gauges: joint coordinates that count all turns (coordinate augmentation),
+Coordinates are those of all bodies, group by group, and then the gauges: joint coordinates that count all turns (coordinate augmentation),
 kept for joints on which a load or a gear acts. Constraints are, in this order, the internal ones, those of the joints and gauges in
-the spanning tree, and those that close loops. The chart moves every body by the product of the motions on its path from the ground.
+the spanning tree, and those that close loops.
 """
 
 import itertools
@@ -22,6 +22,7 @@ from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
+from .body_groups import AbstractBodyGroup
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
 
@@ -60,9 +61,9 @@ class Gears(eqx.Module):
 
 
 class Position(NamedTuple):
-    """What constraints see: coordinates of bodies kind by kind, the frames of all bodies, and the gauges."""
+    """What constraints see: coordinates of bodies group by group, the frames of all bodies, and the gauges."""
 
-    coordinates: list[Float[Array, "count k"]]
+    coordinates: list[Float[Array, "_ _"]]
     bodies: Rows
     gauges: Float[Array, " g"]
 
@@ -83,11 +84,14 @@ class ConstraintBlock(NamedTuple):
 
 
 class Assembly(eqx.Module):
-    """Stacked parts, and how they hang together. `parents` names for every body the one it hangs on in the tree. `shapes`
-    are for pictures: no function of time sees them.
+    """Stacked parts, and how they hang together. Joints and loads see frames; most bodies have one each.
+
+    `inertia` is that of all frames; `parents` tells for every frame the one it hangs on in the tree. `shapes` are for pictures: no function
+    of time sees them.
     """
 
-    inertia: Float[Array, "bodies 4 4"] | Float[np.ndarray, "bodies 4 4"]
+    groups: tuple[AbstractBodyGroup, ...]
+    inertia: Float[Array, "frames 4 4"] | Float[np.ndarray, "frames 4 4"]
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
     tree: tuple[JointGroup, ...]
     closing: tuple[JointGroup, ...]
@@ -96,11 +100,19 @@ class Assembly(eqx.Module):
     joint_loads: tuple[JointLoadGroup, ...]
     beams: tuple[AbstractElements, ...]
     gauges: tuple[Gauge, ...] = eqx.field(static=True)
-    kinds: tuple[tuple[type[AbstractBody], int], ...] = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     parents: Indices = eqx.field(static=True)
     gravity_name: str = eqx.field(static=True, default="gravity")
     shapes: tuple[ShapeGroup, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """The names of all frames: of bodies, or of nodes of those that have several."""
+        return tuple(name for group in self.groups for name in group.frame_names)
+
+    @property
+    def kinds(self) -> tuple[tuple[type[AbstractBody], int], ...]:
+        """The kinds of all frames in their order, and how many there are of each."""
+        return tuple((group.kind, len(group.frame_names)) for group in self.groups)
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:
@@ -110,7 +122,7 @@ class Assembly(eqx.Module):
     @property
     def size(self) -> int:
         """Number of coordinates."""
-        return sum(kind.size * count for kind, count in self.kinds) + len(self.gauges)
+        return sum(group.size * group.count for group in self.groups) + len(self.gauges)
 
     @property
     def increments(self) -> int:
@@ -123,26 +135,39 @@ class Assembly(eqx.Module):
         """Number of constraints that the chart does not fulfil."""
         return sum(block.size for block in self.constraint_blocks() if block.closes)
 
-    def parts(self, q: Vector) -> tuple[list[tuple[type[AbstractBody], Float[Array, "count k"]]], Float[Array, " g"]]:
-        """Coordinates kind by kind, and the gauges."""
+    def parts(self, q: Vector) -> tuple[list[Float[Array, "_ _"]], Float[Array, " g"]]:
+        """Coordinates group by group, and the gauges."""
         blocks, begin = [], 0
-        for kind, count in self.kinds:
-            end = begin + kind.size * count
-            blocks.append((kind, q[begin:end].reshape(count, kind.size)))
+        for group in self.groups:
+            end = begin + group.size * group.count
+            blocks.append(q[begin:end].reshape(group.count, group.size))
             begin = end
         return blocks, q[begin:]
 
     def frames(self, q: Vector) -> Rows:
-        """The rows of the frames of all bodies, an affine function of the coordinates."""
-        return jnp.concatenate([jax.vmap(kind.lift)(block) for kind, block in self.parts(q)[0]])
+        """The rows of all frames, an affine function of the coordinates."""
+        blocks, _ = self.parts(q)
+        return jnp.concatenate([group.frames(block) for group, block in zip(self.groups, blocks, strict=True)])
 
     def coordinates(self, rows: Rows, gauges: Float[Array, " g"]) -> Vector:
         """The coordinates of frames that the bodies can take."""
         blocks, begin = [], 0
-        for kind, count in self.kinds:
-            blocks.append(jax.vmap(kind.lower)(rows[begin : begin + count]).ravel())
-            begin += count
+        for group in self.groups:
+            end = begin + len(group.frame_names)
+            blocks.append(group.coordinates(rows[begin:end]).ravel())
+            begin = end
         return jnp.concatenate([*blocks, gauges])
+
+    def flexible(self, q: Vector) -> list[tuple[AbstractBodyGroup, Float[Array, "_ _"]]]:
+        """Groups of bodies that deform, with their coordinates."""
+        return [(group, block) for group, block in zip(self.groups, self.parts(q)[0], strict=True) if group.flexible]
+
+    def momenta(self, q: Vector, v: Vector) -> list[tuple[Float[Array, "_ _ 3"], Float[Array, "_ _ 3"]]]:
+        """Points and directions, of frames and of bodies that deform, with the momenta that belong to them."""
+        rows, rates = jax.jvp(self.frames, (q,), (v,))
+        momenta = [group.vectors(jax.grad(group.kinetic)(rate)) for group, rate in self.flexible(v)]
+        vectors = [group.vectors(at) for group, at in self.flexible(q)]
+        return [(rows, jax.grad(self.inertia_form)(rows, rates)), *zip(vectors, momenta, strict=True)]
 
     def inertia_form(self, a: Rows, b: Rows) -> Array:
         r"""$\sum \Theta_{cd}\,a_c \cdot b_d$ over all bodies and beams: twice the kinetic energy for rates of frames, and for frames and a
@@ -166,12 +191,8 @@ class Assembly(eqx.Module):
         ]
 
     def _internal_blocks(self) -> list[ConstraintBlock]:
-        blocks, begin = [], 0
-        for index, (kind, count) in enumerate(self.kinds):
-            values: Callable = lambda at, index=index, kind=kind: jax.vmap(kind.constraint)(at.coordinates[index]).ravel()
-            blocks.append(ConstraintBlock("body", self.bodies[begin : begin + count], kind.internal, False, values))
-            begin += count
-        return blocks
+        values: Callable = lambda index: lambda at: self.groups[index].constraints(at.coordinates[index]).ravel()
+        return [ConstraintBlock("body", group.names, group.internal, False, values(i)) for i, group in enumerate(self.groups)]
 
     def _gauge_block(self, places: range, closes: bool) -> ConstraintBlock:
         gauges = self.gauges[places.start : places.stop]
@@ -196,26 +217,31 @@ class Assembly(eqx.Module):
 
     def parts_of_coordinates(self) -> Indices:
         """For every coordinate the number of the body or gauge that it belongs to."""
-        sizes = [kind.size for kind, count in self.kinds for _ in range(count)] + [1] * len(self.gauges)
+        sizes = [*self._sizes(), *(1 for _ in self.gauges)]
         return tuple(np.repeat(np.arange(len(sizes)), sizes).tolist())
 
     def internal_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body of each internal constraint, and the number of the constraint."""
         each = [block.each for block, _ in self._placed("body") for _ in block.owners]
         numbers = [row for _, rows in self._placed("body") for row in rows]
-        return list(zip(np.repeat(self._first_coordinates(), each).tolist(), numbers, strict=True))
+        return list(zip(np.repeat(self.first_coordinates(), each).tolist(), numbers, strict=True))
 
     def branch_rows(self) -> list[tuple[int, int]]:
         """The first coordinate of the body that hangs on each joint of the tree, and the numbers of the constraints of the joint."""
-        first = self._first_coordinates()
+        frames = [len(group.frame_names) // group.count for group in self.groups for _ in group.names]
+        first = np.repeat(self.first_coordinates(), frames)
         held: list[tuple[int, int]] = []
         for group, rows in self.joint_rows()[: len(self.tree)]:
             held += zip(np.repeat(first[np.asarray(group.children)], len(group.kept)).tolist(), rows, strict=True)
         return held
 
-    def _first_coordinates(self) -> np.ndarray:
+    def first_coordinates(self) -> np.ndarray:
         """Where the coordinates of each body begin."""
-        return np.cumsum([0, *(kind.size for kind, count in self.kinds for _ in range(count))])[:-1]
+        return np.cumsum([0, *self._sizes()])[:-1]
+
+    def _sizes(self) -> list[int]:
+        """Number of coordinates of each body."""
+        return [group.size for group in self.groups for _ in group.names]
 
     def gauge_rows(self) -> list[tuple[int, int]]:
         """The coordinate of every gauge, and the constraint that determines it."""
@@ -256,6 +282,7 @@ class Assembly(eqx.Module):
                 *each("joint_loads", of_loads),
                 (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
                 *each("beams", of_beams),
+                *each("groups", lambda group: group.named_parameters()),
             ]
         )
 

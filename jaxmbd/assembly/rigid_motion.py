@@ -33,7 +33,7 @@ class Spread(eqx.Module):
     @classmethod
     def of(cls, model: Assembly) -> "Spread":
         r"""From the matrices $\Theta$ of the bodies; those without mass have their centre at the origin."""
-        if not all(group.lumped for group in model.beams):
+        if not all(group.lumped for group in model.beams) or any(group.flexible for group in model.groups):
             raise ModelError(
                 "this scheme moves rigid bodies alone, not beams unless of finite volumes; use a variational scheme or EnergyMomentum"
             )
@@ -104,12 +104,13 @@ def on_bodies(model: Assembly, q: Vector, force: Vector) -> Float[Array, " d"]:
 def _rigid_rates(model: Assembly, q: Vector, u: Float[Array, " d"]) -> Vector:
     r"""$P_{int}(q)\,u$: rates of the coordinates for the velocity of the origin and the angular velocity of each body."""
     rates, begin = [], 0
-    for kind, block in model.parts(q)[0]:
-        end = begin + len(block) * len(kind.twists)
-        places = np.array([kind.twists.index(i) if i in kind.twists else len(kind.twists) for i in range(6)])
-        twists = jnp.pad(u[begin:end].reshape(len(block), len(kind.twists)), ((0, 0), (0, 1)))[:, places]
-        rows = jax.vmap(kind.lift)(block)
+    for group, block in zip(model.groups, model.parts(q)[0], strict=True):
+        known = group.kind.twists
+        end = begin + len(block) * len(known)
+        places = np.array([known.index(i) if i in known else len(known) for i in range(6)])
+        twists = jnp.pad(u[begin:end].reshape(len(block), len(known)), ((0, 0), (0, 1)))[:, places]
+        rows = group.frames(block)
         moved = jnp.concatenate([twists[:, None, :3], jnp.cross(twists[:, None, 3:], rows[:, 1:])], axis=1)
-        rates.append(jax.vmap(kind.lower)(moved).ravel())
+        rates.append(group.coordinates(moved).ravel())
         begin = end
     return jnp.concatenate([*rates, u[begin:]])

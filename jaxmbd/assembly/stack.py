@@ -1,5 +1,6 @@
 """From named parts to stacked ones: joints, gauges, gears and loads of one kind side by side."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ..joints import AbstractJoint, Free
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
+from .body_groups import BodyGroup
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .mechanism import Mechanism
 from .model import Assembly, Gauge, Gears
@@ -48,6 +50,7 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         parents[branch.child] = branch.parent
     gravity = {name: load for name, load in mechanism.loads.items() if isinstance(load, Gravity)}
     return Assembly(
+        groups=tuple(BodyGroup(kind, tuple(some)) for kind, some in itertools.groupby(names, lambda name: type(mechanism.bodies[name]))),
         inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
         gravity=sum((load.acceleration for load in gravity.values()), np.zeros(3)),
         tree=tree,
@@ -57,8 +60,6 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         joint_loads=_joint_loads(mechanism, numbered),
         beams=_beams(mechanism, place),
         gauges=gauges,
-        kinds=tuple((kind, classes.count(kind)) for kind in dict.fromkeys(classes)),
-        bodies=tuple(names),
         parents=tuple(parents.tolist()),
         gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
         shapes=_shapes([mechanism.bodies[name] for name in names]),

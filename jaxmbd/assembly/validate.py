@@ -13,7 +13,7 @@ Bodies = Mapping[str, AbstractBody]
 Connections = Mapping[str, Joint]
 
 
-def check_types(bodies: Bodies, joints: Mapping[str, Any], loads: Mapping[str, Any]) -> None:
+def check_types(bodies: Mapping[str, Any], joints: Mapping[str, Any], loads: Mapping[str, Any]) -> None:
     """Every part must be what its place asks for."""
     for name, body in bodies.items():
         if not isinstance(body, AbstractBody):

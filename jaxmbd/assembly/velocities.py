@@ -29,6 +29,8 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
     model, zero = as_assembly(system), jnp.zeros((), q.dtype)
+    if not system.has("chart"):
+        raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
     directions = chart_directions(system, zero, q)
     equations = list(_equations(system, q, rates))
     if model.closures:

@@ -1,7 +1,7 @@
 """What a motion means for beams: strains, forces and moments, strain energy along them; by name."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from ..assembly.model import Assembly, as_assembly
 from ..numerics.arrays import Indices
-from ..reduction.floating_frame import RitzModel
 from ..simulation.trajectory import Trajectory
 from ..system import System
 from .along import along_trajectory
@@ -33,19 +32,19 @@ def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
 
     Those of beams reduced with `ritz` are of the first order in the amplitudes, as their energy is.
     """
-    return along_beams(_model(system), trajectory.q, lambda stiffness, strains: strains)
+    return along_beams(as_assembly(system), trajectory.q, lambda stiffness, strains: strains)
 
 
 @along_trajectory("q")
 def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear forces, axial force, bending moments and torque, along the directors: six values at every point."""
-    return along_beams(_model(system), trajectory.q, resultants)
+    return along_beams(as_assembly(system), trajectory.q, resultants)
 
 
 @along_trajectory("q")
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
-    return along_beams(_model(system), trajectory.q, energy_density)
+    return along_beams(as_assembly(system), trajectory.q, energy_density)
 
 
 def resultants(stiffness: Sections, strains: Strains) -> Strains:
@@ -58,14 +57,14 @@ def energy_density(stiffness: Sections, strains: Strains) -> Float[Array, "eleme
     return 0.5 * jnp.sum(strains * resultants(stiffness, strains), axis=-1)
 
 
-def along_beams(model: Assembly | RitzModel, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
+def along_beams(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
     """A function of the stiffness and the strains of elements in some positions, by the names of beams."""
     found = {}
-    for part in _elements(model, q.dtype):
-        values = jax.vmap(lambda q, part=part: read(part.stiffness, part.strains(q)))(q)
-        cuts = np.cumsum(part.counts)[:-1]
-        places = jnp.split(distances(part.measures, part.counts, part.points), cuts)
-        for name, s, along in zip(part.names, places, jnp.split(values, cuts, axis=1), strict=True):
+    for group, place in _elements(model):
+        values = jax.vmap(lambda q, group=group, place=place: read(jnp.asarray(group.stiffness), group.strains(place(q))))(q)
+        cuts = np.cumsum(group.counts)[:-1]
+        places = jnp.split(distances(group.measures(q.dtype), group.counts, group.points), cuts)
+        for name, s, along in zip(group.names, places, jnp.split(values, cuts, axis=1), strict=True):
             found[name] = AlongBeam(s.ravel(), along.reshape(along.shape[0], -1, *along.shape[3:]))
     return found
 
@@ -78,38 +77,7 @@ def distances(measures: Float[Array, "elements points"], counts: Indices, fracti
     return (begin - begin[first])[:, None] + lengths[:, None] * jnp.asarray(fractions, lengths.dtype)
 
 
-class _Elements(NamedTuple):
-    """Elements of beams one after the other, `counts` of each, and how their strains follow from coordinates."""
-
-    names: tuple[str, ...]
-    counts: Indices
-    points: Float[np.ndarray, " points"]
-    measures: Float[Array, "elements points"]
-    stiffness: Sections
-    strains: Callable
-
-
-def _elements(model: Assembly | RitzModel, dtype) -> list[_Elements]:
-    """The elements of all beams, whether they are reduced or not."""
-    if isinstance(model, Assembly):
-        return _full(model, lambda q: q, dtype)
-    found = _full(model.rest, model.coordinates, dtype)
-    for index, group in enumerate(model.beams):
-        lengths, sections = (part.reshape(-1, *part.shape[2:]) for part in (group.lengths, group.sections))
-        read = lambda q, index=index, group=group: group.strains_at(model.parts(q)[1][index])
-        counts = (group.lengths.shape[1],) * group.count
-        found.append(_Elements(group.names, counts, np.array(group.points), lengths, sections, read))
-    return found
-
-
-def _full(model: Assembly, coordinates: Callable, dtype) -> list[_Elements]:
-    found = []
-    for group in model.beams:
-        read = lambda q, group=group: group.strains(model.frames(coordinates(q)))
-        stiffness = jnp.asarray(group.stiffness)
-        found.append(_Elements(group.names, group.counts, group.points, group.measures(dtype), stiffness, read))
-    return found
-
-
-def _model(system: System) -> Assembly | RitzModel:
-    return system.params if isinstance(system.params, RitzModel) else as_assembly(system)
+def _elements(model: Assembly) -> list[tuple[Any, Callable]]:
+    """The elements of all beams, whether they are reduced or not, and what their strains are functions of."""
+    reduced = [(group, lambda q, i=i: model.parts(q)[0][i]) for i, group in enumerate(model.groups) if group.flexible]
+    return [*((group, model.frames) for group in model.beams), *reduced]

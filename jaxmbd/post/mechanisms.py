@@ -105,24 +105,15 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
 @along_trajectory("q", "v")
 def linear_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     """Total linear momentum of all bodies."""
-    return jax.vmap(lambda q, v: jnp.sum(_momenta(as_assembly(system), q, v)[1][:, 0], axis=0))(trajectory.q, trajectory.v)
+    momenta = lambda q, v: [momenta[:, 0] for _, momenta in as_assembly(system).momenta(q, v)]
+    return jax.vmap(lambda q, v: jnp.sum(jnp.concatenate(momenta(q, v)), axis=0))(trajectory.q, trajectory.v)
 
 
 @along_trajectory("q", "v")
 def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     r"""Total angular momentum of all bodies about the origin, $\sum r_a \times \Theta_{ab}\,\dot r_b$."""
-
-    def at(q, v):
-        rows, momenta = _momenta(as_assembly(system), q, v)
-        return jnp.sum(jnp.cross(rows, momenta), axis=(0, 1))
-
-    return jax.vmap(at)(trajectory.q, trajectory.v)
-
-
-def _momenta(model: Assembly, q: Array, v: Array) -> tuple[Array, Array]:
-    """The rows of all frames, and the momenta that belong to them."""
-    rows, rates = jax.jvp(model.frames, (q,), (v,))
-    return rows, jax.grad(model.inertia_form)(rows, rates)
+    moments = lambda q, v: [jnp.sum(jnp.cross(*pair), axis=1) for pair in as_assembly(system).momenta(q, v)]
+    return jax.vmap(lambda q, v: jnp.sum(jnp.concatenate(moments(q, v)), axis=0))(trajectory.q, trajectory.v)
 
 
 def _read_joints(model: Assembly, function: Callable, states, wanted: Callable = lambda group: bool(group.kind.coordinates)):

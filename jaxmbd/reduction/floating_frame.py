@@ -10,7 +10,6 @@ what they keep for rigid bodies. Strains are those of the first order, $\varepsi
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -20,16 +19,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..assembly import functions as assembly
+from ..assembly.body_groups import AbstractBodyGroup, BodyGroup
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly
 from ..assembly.parameters import side_by_side
+from ..beams.beam import node_name
 from ..bodies import AbstractBody, RigidBody
 from ..bodies.base import Inertia
+from ..errors import ModelError
+from ..geometry.frame import Rows
 from ..joints import Free
-from ..numerics.arrays import Indices, total
-from ..numerics.naming import Named, collect, field
-from ..system import Structure, Vector
+from ..numerics.arrays import Indices
+from ..numerics.naming import Named, field
 
 
 class Node(AbstractBody):
@@ -67,38 +68,41 @@ def products_of_forms(components: tuple[tuple[int, int], ...], forms: int) -> tu
     return read.reshape(forms, -1), np.reshape(hold, (len(hold), 3 * len(components)))
 
 
-class RitzBeams(eqx.Module):
-    r"""Beams with the same numbers of nodes, elements and forms, stacked.
+class RitzBeams(AbstractBodyGroup):
+    r"""Beams with the same numbers of nodes, elements and forms, stacked. Their frames are the nodes that joints and loads act on.
 
-    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `strains` are $\varepsilon_k$ at `points` of integration that stand
-    for `lengths`, `sections` the stiffness of the elements. `nodes` are their numbers in the full mechanism; joints and loads act on those
-    that are `held`, counted along the beams. `components` are the pairs $(k, i)$ of which there is a $\zeta_{ki}$: those that form $k$ has.
+    `basis` leads from $z$ to the rows of nodes, `inertia` is $\Theta$. `modal_strains` are $\varepsilon_k$ at points of
+    integration, `fractions` of elements, that stand for `lengths`; `sections` is the stiffness of the elements. `held` are
+    the nodes that are frames, counted along the beams. `components` are the pairs $(k, i)$ of which there is a
+    $\zeta_{ki}$: those that form $k$ has.
     """
 
     basis: Float[Array, "beams nodes 4 s"]
     inertia: Float[Array, "beams s s"]
-    strains: Float[Array, "beams forms elements points 6"]
+    modal_strains: Float[Array, "beams forms elements points 6"]
     lengths: Float[Array, "beams elements points"]
     sections: Float[Array, "beams elements 6 6"]
-    nodes: tuple[Indices, ...] = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
     held: Indices = eqx.field(static=True)
     components: tuple[tuple[int, int], ...] = eqx.field(static=True)
-    points: tuple[float, ...] = eqx.field(static=True)
+    fractions: tuple[float, ...] = eqx.field(static=True)
+
+    flexible: ClassVar[bool] = True
 
     @property
-    def count(self) -> int:
-        """Number of beams."""
-        return len(self.names)
+    def node_names(self) -> tuple[str, ...]:
+        """The names of all nodes, beam after beam."""
+        return tuple(node_name(name, i) for name in self.names for i in range(self.basis.shape[1]))
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        return tuple(node_name(name, i) for name in self.names for i in self.held)
 
     @property
     def size(self) -> int:
-        """Number of coordinates of a beam."""
         return 3 * self.basis.shape[-1]
 
     @property
     def internal(self) -> int:
-        """Number of constraints of a beam: those of its frame, and those that tie its forms to the frame."""
         return RigidBody.internal + self._products[1].shape[0]
 
     def named_parameters(self) -> Named:
@@ -108,13 +112,13 @@ class RitzBeams(eqx.Module):
 
     @property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
-        return products_of_forms(self.components, self.strains.shape[1])
+        return products_of_forms(self.components, self.modal_strains.shape[1])
 
     @property
-    def stiffness(self) -> Float[Array, "beams forms forms"]:
+    def modal_stiffness(self) -> Float[Array, "beams forms forms"]:
         r"""$\int \varepsilon_k \cdot C \varepsilon_l\,ds$: the second derivative of the strain energy at the reference, along the forms."""
-        stresses = jnp.einsum("beij,beg,blegj->blegi", self.sections, self.lengths, self.strains)
-        return jnp.einsum("bkegi,blegi->bkl", self.strains, stresses)
+        stresses = jnp.einsum("beij,beg,blegj->blegi", self.sections, self.lengths, self.modal_strains)
+        return jnp.einsum("bkegi,blegi->bkl", self.modal_strains, stresses)
 
     def deformed(self, y: Float[Array, "beams n"], amplitudes: Float[Array, "beams forms"]) -> Float[Array, "beams n"]:
         """The beams with their frames and these amplitudes."""
@@ -127,73 +131,60 @@ class RitzBeams(eqx.Module):
         return self._scalar_products(y) @ jnp.asarray(self._products[0].T, y.dtype)
 
     def constraints(self, y: Float[Array, "beams n"]) -> Float[Array, "beams m"]:
-        """Directors of the frames are orthonormal, and forms follow them."""
+        """Directors of the floating frames are orthonormal, and forms follow them."""
         forms = self._scalar_products(y) @ jnp.asarray(self._products[1].T, y.dtype)
         return jnp.concatenate([jax.vmap(RigidBody.constraint)(y[:, :12]), forms], axis=1)
 
     def _scalar_products(self, y: Float[Array, "beams n"]) -> Float[Array, "beams p"]:
-        z = y.reshape(self.count, -1, 3)
+        z = self.vectors(y)
         return jnp.einsum("bsx,bjx->bsj", z[:, 4:], z[:, 1:4]).reshape(self.count, -1)
 
-    def rows(self, y: Float[Array, "beams n"]) -> Float[Array, "beams nodes 4 3"]:
-        """The rows of all nodes."""
-        return jnp.einsum("bncs,bsx->bncx", self.basis, y.reshape(self.count, -1, 3))
+    def vectors(self, y: Float[Array, "beams n"]) -> Float[Array, "beams s 3"]:
+        return y.reshape(self.count, -1, 3)
 
-    def held_rows(self, y: Float[Array, "beams n"]) -> Float[Array, "beams held 4 3"]:
-        """The rows of the nodes that something acts on."""
-        return jnp.einsum("bncs,bsx->bncx", self.basis[:, np.asarray(self.held, int)], y.reshape(self.count, -1, 3))
+    def nodes(self, y: Float[Array, "beams n"]) -> Float[Array, "beams nodes 4 3"]:
+        """The rows of all nodes."""
+        return jnp.einsum("bncs,bsx->bncx", self.basis, self.vectors(y))
+
+    def frames(self, y: Float[Array, "beams n"]) -> Rows:
+        held = self.basis[:, np.asarray(self.held, int)]
+        return jnp.einsum("bncs,bsx->bncx", held, self.vectors(y)).reshape(-1, 4, 3)
+
+    def coordinates(self, rows: Rows) -> Float[Array, "beams n"]:
+        raise ModelError(f"beams that deform ({', '.join(self.names)}) are not told by the frames of some nodes")
 
     def kinetic(self, v: Float[Array, "beams n"]) -> Array:
-        """Kinetic energy."""
-        rates = v.reshape(self.count, -1, 3)
+        rates = self.vectors(v)
         return 0.5 * jnp.einsum("bst,bsx,btx->", self.inertia, rates, rates)
 
     def potential(self, y: Float[Array, "beams n"], gravity: Float[Array, "3"]) -> Array:
-        """Strain energy and weight."""
         amplitudes = self.amplitudes(y)
-        strain = 0.5 * jnp.einsum("bk,bkl,bl->", amplitudes, self.stiffness, amplitudes)
-        return strain - jnp.einsum("bs,bsx,x->", self.inertia[:, 0], y.reshape(self.count, -1, 3), gravity)
+        strain = 0.5 * jnp.einsum("bk,bkl,bl->", amplitudes, self.modal_stiffness, amplitudes)
+        return strain - jnp.einsum("bs,bsx,x->", self.inertia[:, 0], self.vectors(y), gravity)
 
-    def strains_at(self, y: Float[Array, "beams n"]) -> Float[Array, "elements points 6"]:
+    @property
+    def counts(self) -> Indices:
+        """Number of elements of each beam."""
+        return (self.lengths.shape[1],) * self.count
+
+    @property
+    def points(self) -> Float[np.ndarray, " points"]:
+        """Where in an element strains are taken, as fractions of it."""
+        return np.array(self.fractions)
+
+    @property
+    def stiffness(self) -> Float[Array, "elements 6 6"]:
+        """That of the sections, beam after beam."""
+        return self.sections.reshape(-1, 6, 6)
+
+    def measures(self, dtype) -> Float[Array, "elements points"]:
+        """The length that each point of integration stands for, beam after beam."""
+        return self.lengths.reshape(-1, len(self.fractions)).astype(dtype)
+
+    def strains(self, y: Float[Array, "beams n"]) -> Float[Array, "elements points 6"]:
         """Strains at the points of integration, beam after beam."""
-        strains = jnp.einsum("bk,bkegi->begi", self.amplitudes(y), self.strains)
+        strains = jnp.einsum("bk,bkegi->begi", self.amplitudes(y), self.modal_strains)
         return strains.reshape(-1, *strains.shape[2:])
-
-
-class RitzModel(eqx.Module):
-    r"""A mechanism some of whose beams are reduced. Coordinates are those of all other bodies, the gauges, and then $z$ of each beam.
-
-    `rest` is the mechanism without them, except for the nodes that are held: those come last of its bodies and are a `Node` each.
-    """
-
-    rest: Assembly
-    beams: tuple[RitzBeams, ...]
-
-    def parts(self, y: Vector) -> tuple[Float[Array, " kept"], list[Float[Array, "beams k"]]]:
-        """Coordinates of what is not reduced, and those of each stack of beams."""
-        begin = y.size - sum(group.count * group.size for group in self.beams)
-        kept, blocks = y[:begin], []
-        for group in self.beams:
-            end = begin + group.count * group.size
-            blocks.append(y[begin:end].reshape(group.count, group.size))
-            begin = end
-        return kept, blocks
-
-    def coordinates(self, y: Vector) -> Float[Array, " rest"]:
-        """The coordinates of `rest`."""
-        kept, blocks = self.parts(y)
-        nodes = [group.held_rows(block).ravel() for group, block in zip(self.beams, blocks, strict=True)]
-        bodies = kept.size - len(self.rest.gauges)
-        return jnp.concatenate([kept[:bodies], *nodes, kept[bodies:]])
-
-    def named_parameters(self) -> Named:
-        """Those of the rest, and of each reduced beam the stiffness of its elements and the inertia of its forms."""
-        groups = [(lambda model, i=i: model.beams[i], group.named_parameters()) for i, group in enumerate(self.beams)]
-        return collect([(lambda model: model.rest, self.rest.named_parameters()), *groups])
-
-    def owners(self) -> list[str]:
-        """The name of the beam, body, joint or gear that each constraint belongs to."""
-        return [*(name for group in self.beams for name in group.names for _ in range(group.internal)), *self.rest.owners()]
 
 
 def proper_joints(model: Assembly) -> list[JointGroup]:
@@ -201,71 +192,28 @@ def proper_joints(model: Assembly) -> list[JointGroup]:
     return [group for group in model.joints if not isinstance(group.kind, Free)]
 
 
-def rest_of(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
-    """The mechanism without the beams; of their nodes those are left, without inertia and constraints, that something acts on."""
-    gone, names = set(all_nodes(beams).tolist()), {name for group in beams for name in group.names}
-    held = [places[i] for group in beams for places in group.nodes for i in group.held]
-    bodies = [*(place for place in range(len(model.bodies)) if place not in gone), *held]
-    kinds = [kind for kind, count in model.kinds for _ in range(count)]
-    number = {place: i for i, place in enumerate(bodies)}
+def with_reduced(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
+    """The mechanism with reduced beams in place of their nodes. No chart goes with it."""
+    gone, names = {node for group in beams for node in group.node_names}, {name for group in beams for name in group.names}
+    left = [BodyGroup(group.kind, tuple(name for name in group.names if name not in gone)) for group in model.groups]
+    order = lambda group: group.size == 0  # what is fixed in space stays last
+    groups: tuple[AbstractBodyGroup, ...] = tuple(sorted([*(group for group in left if group.names), *beams], key=order))
+    frames = [model.bodies.index(name) for group in groups for name in group.frame_names]
+    heavy = np.repeat([not group.flexible for group in groups], [len(group.frame_names) for group in groups])
+    number = {place: i for i, place in enumerate(frames)}
     renumber: Callable = lambda group: dataclasses.replace(group, **{end: tuple(number[i] for i in getattr(group, end)) for end in "ab"})
     others = [(group, [name for name in group.names if name not in names]) for group in model.beams]
-    left = [group.only(some) for group, some in others if some]
+    elements = [group.only(some) for group, some in others if some]
     free = len(model.joints) - len(proper_joints(model))
-    tree = len(model.tree) - free
-    joints = tuple(renumber(group) for group in proper_joints(model))
-    return Assembly(
-        inertia=jnp.asarray(model.inertia)[np.array(bodies)].at[len(bodies) - len(held) :].set(0),
-        gravity=model.gravity,
-        tree=joints[:tree],
-        closing=joints[tree:],
-        gears=model.gears,
-        loads=tuple(renumber(group) for group in model.loads),
-        joint_loads=model.joint_loads,
-        beams=tuple(dataclasses.replace(g, nodes=tuple(tuple(number[i] for i in places) for places in g.nodes)) for g in left),
+    return dataclasses.replace(
+        model,
+        groups=groups,
+        inertia=jnp.where(heavy[:, None, None], jnp.asarray(model.inertia)[np.array(frames)], 0),
+        tree=tuple(map(renumber, model.tree[free:])),
+        closing=tuple(map(renumber, model.closing)),
+        loads=tuple(map(renumber, model.loads)),
+        beams=tuple(dataclasses.replace(g, nodes=tuple(tuple(number[i] for i in places) for places in g.nodes)) for g in elements),
         gauges=tuple(gauge._replace(group=gauge.group - free) for gauge in model.gauges),
-        kinds=tuple((kind, len(list(some))) for kind, some in itertools.groupby(Node if i in gone else kinds[i] for i in bodies)),
-        bodies=tuple(model.bodies[place] for place in bodies),
-        parents=tuple(range(len(bodies))),
-        gravity_name=model.gravity_name,
+        parents=tuple(range(len(frames))),
+        shapes=tuple(group.renumbered(number) for group in model.shapes),
     )
-
-
-def all_nodes(beams: tuple[RitzBeams, ...]) -> np.ndarray:
-    """The numbers of the nodes of all reduced beams, in the order of their coordinates."""
-    return np.concatenate([np.zeros(0, int), *(np.ravel(group.nodes) for group in beams)])
-
-
-def structure_of(model: RitzModel) -> Structure:
-    """The names of what constraints belong to."""
-    return Structure(owners=tuple(model.owners()))
-
-
-@jax.jit
-def kinetic(t: Array, y: Vector, v: Vector, model: RitzModel) -> Array:
-    """That of the rest, and of the beams."""
-    beams = list(zip(model.beams, model.parts(v)[1], strict=True))
-    q, rates = jax.jvp(model.coordinates, (y,), (v,))
-    return assembly.kinetic(t, q, rates, model.rest) + total(beams, lambda one: one[0].kinetic(one[1]), y)
-
-
-@jax.jit
-def potential(t: Array, y: Vector, model: RitzModel) -> Array:
-    """That of the rest, and of the beams."""
-    gravity = jnp.asarray(model.rest.gravity, y.dtype)
-    beams = list(zip(model.beams, model.parts(y)[1], strict=True))
-    return assembly.potential(t, model.coordinates(y), model.rest) + total(beams, lambda one: one[0].potential(one[1], gravity), y)
-
-
-@jax.jit
-def forces(t: Array, y: Vector, v: Vector, model: RitzModel) -> Vector:
-    """Those on bodies and nodes, pulled back."""
-    q, rates = jax.jvp(model.coordinates, (y,), (v,))
-    return jax.vjp(model.coordinates, y)[1](assembly.forces(t, q, rates, model.rest))[0]
-
-
-@jax.jit
-def constraints(t: Array, y: Vector, model: RitzModel) -> Float[Array, " m"]:
-    """Those of frames and forms, and then all constraints of the rest, joints at nodes among them."""
-    beams = [group.constraints(block).ravel() for group, block in zip(model.beams, model.parts(y)[1], strict=True)]
-    return jnp.concatenate([*beams, assembly.constraints(t, model.coordinates(y), model.rest)])

@@ -1,8 +1,8 @@
 """From an assembled mechanism to one whose beams deform by a few forms, and back from its motions."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -10,21 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly import functions
 from ..assembly.groups import JointGroup, LoadGroup
 from ..assembly.model import Assembly, as_assembly
+from ..assembly.structure import structure_of
 from ..beams.elements import AbstractElements
 from ..constraints.calculus import momentum
 from ..constraints.counts import constraint_count, matrix_rank
 from ..constraints.inputs import as_coordinates
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
-from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
-from . import floating_frame as floating
-from .floating_frame import RitzBeams, RitzModel, all_nodes, proper_joints, rest_of
+from .floating_frame import Node, RitzBeams, proper_joints, with_reduced
 
 NodeRows = Float[Array, "nodes 4 3"]
 Forms = Float[Array, "forms nodes 4 3"]
@@ -47,43 +47,47 @@ class Reduced(eqx.Module):
     @property
     def frames(self) -> dict[str, slice]:
         """Where the twelve coordinates of the frame of each reduced beam stand."""
-        groups = [(name, group.size) for group in self.system.params.beams for name in group.names]
-        begin = self.q0.size - sum(size for _, size in groups)
-        starts = np.cumsum([begin, *(size for _, size in groups)]).tolist()
-        return {name: slice(start, start + 12) for (name, _), start in zip(groups, starts[:-1], strict=True)}
+        model = self.system.params
+        owners = [(name, group.flexible) for group in model.groups for name in group.names]
+        starts = model.first_coordinates().tolist()
+        return {name: slice(start, start + 12) for (name, flexible), start in zip(owners, starts, strict=True) if flexible}
 
     def amplitudes(self, y: Float[Array, "*rows n"]) -> dict[str, Float[Array, "*rows forms"]]:
         """The amplitudes of the forms of each reduced beam."""
         model = self.system.astype(y.dtype).params
         found: dict[str, Array] = {}
-        for index, group in enumerate(model.beams):
-            read = lambda y, index=index, group=group: group.amplitudes(model.parts(y)[1][index])
-            values = jnp.vectorize(read, signature="(n)->(b,k)")(y)
-            found |= {name: values[..., i, :] for i, name in enumerate(group.names)}
+        for index, group in enumerate(model.groups):
+            if group.flexible:
+                read = lambda y, index=index, group=group: group.amplitudes(model.parts(y)[0][index])
+                values = jnp.vectorize(read, signature="(n)->(b,k)")(y)
+                found |= {name: values[..., i, :] for i, name in enumerate(group.names)}
         return found
 
     def deformed(self, amplitudes: Mapping[str, VectorLike], y: Float[Array, " n"] | None = None) -> Float[Array, " n"]:
         """The position `y` (default: `q0`) with these amplitudes of some beams. Its derivative (`jax.jvp`) leads to velocities."""
         y = self.q0 if y is None else y
         given = self.amplitudes(y) | {name: jnp.asarray(value, y.dtype) for name, value in amplitudes.items()}
-        kept, blocks = self.system.params.parts(y)
-        for index, group in enumerate(self.system.params.beams):
+        groups, (blocks, gauges) = self.system.params.groups, self.system.params.parts(y)
+        for index, group in enumerate(groups):
+            if not group.flexible:
+                continue
             for name in group.names:
-                if given[name].shape != group.strains.shape[1:2]:
-                    raise ModelError(f"beam {name!r} has {group.strains.shape[1]} amplitudes, but {given[name].shape} were given")
+                if given[name].shape != group.modal_strains.shape[1:2]:
+                    raise ModelError(f"beam {name!r} has {group.modal_strains.shape[1]} amplitudes, but {given[name].shape} were given")
             blocks[index] = group.deformed(blocks[index], jnp.stack([given.pop(name) for name in group.names]))
         if given:
             raise ModelError(f"amplitudes are given for {', '.join(given)}, but only {', '.join(self.frames)} are reduced")
-        return jnp.concatenate([kept, *(block.ravel() for block in blocks)])
+        return jnp.concatenate([*(block.ravel() for block in blocks), gauges])
 
     def coordinates(self, y: Float[Array, "*rows n"]) -> Float[Array, "*rows full"]:
         """The coordinates of all bodies and nodes, as those of the system `full`."""
         model, order = self.system.astype(y.dtype).params, np.asarray(self.order)
 
         def lift(y):
-            kept, blocks = model.parts(y)
-            nodes = [group.rows(block).ravel() for group, block in zip(model.beams, blocks, strict=True)]
-            return jnp.concatenate([kept, *nodes])[order]
+            blocks, gauges = model.parts(y)
+            pairs = zip(model.groups, blocks, strict=True)
+            parts = [(group.nodes(block) if group.flexible else block).ravel() for group, block in pairs]
+            return jnp.concatenate([*parts, gauges])[order]
 
         return jnp.vectorize(lift, signature="(n)->(m)")(y)
 
@@ -101,21 +105,26 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
     full = reduced.full.astype(trajectory.q.dtype)
     q, v = jax.vmap(lambda y, rate: jax.jvp(reduced.coordinates, (y,), (rate,)))(trajectory.q, trajectory.v)
     p = jax.vmap(lambda t, q, v: momentum(full, t, q, v))(trajectory.t, q, v)
-    nodes = set(_coordinates(full.params, all_nodes(reduced.system.params.beams)).tolist())
-    of_nodes = {row for place, row in full.params.internal_rows() if place in nodes}
-    kept = np.array([row for row in range(constraint_count(full, q[0])) if row not in of_nodes], int)
-    there = trajectory.multipliers[:, trajectory.multipliers.shape[1] - kept.size :]
+    nodes = [name for group in reduced.system.params.groups if group.flexible for name in group.node_names]
+    kept = _without(full.params, _first(full.params, nodes), constraint_count(full, q[0]))
+    there = _without(reduced.system.params, [place.start for place in reduced.frames.values()], trajectory.multipliers.shape[1])
     return dataclasses.replace(
         trajectory,
         q=q,
         v=v,
         p=p,
-        multipliers=jnp.zeros((q.shape[0], kept.size + len(of_nodes)), q.dtype).at[:, kept].set(there),
+        multipliers=jnp.zeros((q.shape[0], constraint_count(full, q[0])), q.dtype).at[:, kept].set(trajectory.multipliers[:, there]),
         incoming=p,
         reaction=jnp.zeros_like(p),
         stages=reduced.coordinates(trajectory.stages),
         carried=None,
     )
+
+
+def _without(model: Assembly, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    """The numbers of constraints, of `count` in all, without the internal ones of bodies whose coordinates begin at some places."""
+    own = {row for place, row in model.internal_rows() if place in places}
+    return np.array([row for row in range(count) if row not in own], int)
 
 
 def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Reduced:
@@ -131,7 +140,8 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
     the frame's. Where they vanish the beam moves as the frame does. They do not change when parameters do; differentiated are
     the matrices that `ritz` forms with them.
     """
-    as_assembly(system)
+    if any(group.flexible for group in as_assembly(system).groups):
+        raise ModelError("beams are reduced all at once, of a system from assemble; this one has reduced beams already")
     q0 = as_coordinates(system, q0)
     model = as_assembly(system.astype(q0.dtype))
     there = [name for group in model.beams for name in group.names]
@@ -142,18 +152,29 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
     alone = [one.arrays for one in made.values()]
     names = [[list(made)[i] for i in indices] for indices in alike(alone, [(one.components, one.points) for one in made.values()])]
     beams = tuple(_stacked(model, {name: made[name] for name in some}) for some in names)
-    nodes = _coordinates(model, all_nodes(beams))
-    kept = np.setdiff1d(np.arange(q0.size), nodes)
-    y0 = jnp.concatenate([q0[kept], *(_at_rest(model.frames(q0), group) for group in beams)])
-    reduced = System.from_functions(
-        kinetic=floating.kinetic,
-        potential=floating.potential,
-        constraints=floating.constraints,
-        forces=floating.forces if system.has("forces") else None,
-        structure=floating.structure_of,
-        params=RitzModel(rest_of(model, beams), beams),
+    reduced = with_reduced(model, beams)
+    y0, places = _start(model, reduced, q0)
+    changed = System.from_functions(
+        kinetic=functions.kinetic,
+        potential=functions.potential,
+        constraints=functions.constraints,
+        forces=functions.forces if system.has("forces") else None,
+        structure=structure_of,
+        params=reduced,
     )
-    return Reduced(with_rank_if_cheap(reduced, y0), y0, system, tuple(np.argsort(np.concatenate([kept, nodes])).tolist()))
+    return Reduced(with_rank_if_cheap(changed, y0), y0, system, tuple(np.argsort(places).tolist()))
+
+
+def _start(model: Assembly, reduced: Assembly, q0: Vector) -> tuple[Float[Array, " reduced"], np.ndarray]:
+    """The position of the reduced mechanism, and the numbers of the coordinates of the full one in the order of its groups."""
+    y0, places, groups = [], [], cast(tuple[Any, ...], reduced.groups)
+    for group in groups:
+        names, size = (group.node_names, Node.size) if group.flexible else (group.names, group.size)
+        own = (_first(model, names)[:, None] + np.arange(size)).ravel()
+        y0.append(_at_rest(q0[own].reshape(group.count, -1, 4, 3), group) if group.flexible else q0[own])
+        places.append(own)
+    gauges = np.arange(model.size - len(model.gauges), model.size)
+    return jnp.concatenate([*y0, q0[gauges]]), np.concatenate([*places, gauges])
 
 
 class _Made(NamedTuple):
@@ -211,8 +232,7 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
     beams = list(made.values())
     held = sorted({i for beam in beams for i, place in enumerate(beam.nodes) if place in used})
     basis, inertia, strains, lengths, sections = stack([beam.arrays for beam in beams])
-    nodes = tuple(beam.nodes for beam in beams)
-    return RitzBeams(basis, inertia, strains, lengths, sections, nodes, tuple(made), tuple(held), beams[0].components, beams[0].points)
+    return RitzBeams(Node, tuple(made), basis, inertia, strains, lengths, sections, tuple(held), beams[0].components, beams[0].points)
 
 
 def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:
@@ -249,19 +269,19 @@ def _independent(forms: Forms, reference: NodeRows) -> Array:
     return matrix_rank(scaled.reshape(motions.shape[0], -1))
 
 
-def _at_rest(rows: Rows, group: RitzBeams) -> Vector:
-    """Frames of beams without stress, and amplitudes of zero."""
-    at, reference = rows[np.asarray(group.nodes)], group.basis[..., 1:4]
+def _at_rest(at: Float[Array, "beams nodes 4 3"], group: RitzBeams) -> Vector:
+    """Frames of beams without stress, from the rows of their nodes, and amplitudes of zero."""
+    reference = group.basis[..., 1:4]
     directors = jnp.einsum("bci,bcx->bix", reference[:, 0, 1:], at[:, 0, 1:])
     origin = at[:, 0, 0] - jnp.einsum("bi,bix->bx", reference[:, 0, 0], directors)
     frames = jnp.concatenate([origin[:, None], directors], axis=1).reshape(group.count, 12)
     y = jnp.pad(frames, ((0, 0), (0, group.size - 12)))
-    off = known(jnp.max(jnp.abs(group.rows(y) - at), axis=(1, 2, 3)))
+    off = known(jnp.max(jnp.abs(group.nodes(y) - at), axis=(1, 2, 3)))
     if off is not None and off.max() > np.sqrt(jnp.finfo(at.dtype).eps) * max(1.0, float(jnp.max(jnp.abs(at)))):
         raise ModelError(f"beam {group.names[int(off.argmax())]!r} is not free of stress at q0; reduce it as assemble places it")
     return y.ravel()
 
 
-def _coordinates(model: Assembly, nodes: np.ndarray) -> np.ndarray:
-    """The coordinates of nodes."""
-    return (np.searchsorted(model.parts_of_coordinates(), nodes)[:, None] + np.arange(12)).ravel()
+def _first(model: Assembly, names: Sequence[str]) -> np.ndarray:
+    """Where the coordinates of bodies of the full mechanism begin."""
+    return model.first_coordinates()[np.array([model.bodies.index(name) for name in names], int)]

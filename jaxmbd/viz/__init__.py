@@ -2,7 +2,6 @@
 not import this package.
 """
 
-from .paths import arrows as arrows, globe as globe, paths as paths, trails as trails
 from .pictures import Drawing as Drawing, modes as modes, snapshots as snapshots
 from .plots import (
     bars as bars,
@@ -25,3 +24,4 @@ from .style import (
     YELLOW as YELLOW,
     sheet as sheet,
 )
+from .tracks import arrows as arrows, globe as globe, paths as paths, trails as trails

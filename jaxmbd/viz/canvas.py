@@ -19,7 +19,7 @@ from .style import GREY, INK, PALE, PALETTE, dress_space
 THICKNESS = 0.25
 """Of the axes on which a line or a flat mechanism is drawn, by its size."""
 
-ZOOM = 1.35
+ZOOM = 1.6
 """Of axes in space without a frame, which needs no room then."""
 
 FITTED = "_fitted_to_mechanism"

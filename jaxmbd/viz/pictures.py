@@ -155,7 +155,7 @@ def modes(
         draw_ground(one, plane, parts, width)
         fit(one, plane, parts.points)
         one.set_axis_off()
-        one.set_title(f"{frequency:.4g} Hz", color=INK, fontsize=10, weight="normal", loc="center")
+        one.set_title(f"{frequency:.4g} Hz", color=INK, fontsize=10, weight="normal", loc="right")
     return Drawing(canvas[0].figure, canvas[:count], beams, None, solids)
 
 

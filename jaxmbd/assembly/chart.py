@@ -1,0 +1,54 @@
+"""The chart of a mechanism: every body moves by the product of the motions on its path from the ground."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..geometry.frame import Motion, Rows
+from ..numerics.arrays import Indices
+from ..system import Vector
+from .model import Assembly
+
+
+@jax.jit
+def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
+    r"""The nodal reparametrisation of the tree: body $i$ moves by $M_1(u_1) \cdots M_i(u_i)$, the motions on its path (93)."""
+    bodies, gauges = model.frames(q), model.parts(q)[1]
+    moved = _carry(model, _branch_motions(model, u, bodies), bodies)
+    places = np.array([gauge.increment for gauge in model.gauges], int)
+    return model.coordinates(moved, gauges + u[places])
+
+
+def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:
+    """The motion of every body relative to the one that it hangs on; none for bodies that rest."""
+    motions, order, begin = [jax.vmap(Motion.move)(jnp.zeros((1, 3), u.dtype))], np.zeros(len(model.bodies), int), 0
+    for group in model.tree:
+        end = begin + group.count * len(group.columns)
+        order[np.asarray(group.children)] = sum(len(part.shift) for part in motions) + np.arange(group.count)
+        motions.append(group.motions(u[begin:end].reshape(group.count, len(group.columns)), bodies))
+        begin = end
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *motions)
+
+
+def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
+    """Compose the motions along the tree by pointer jumping, in as many rounds as the depth has binary digits."""
+    ancestors = _ancestors(model.parents)
+    compose = jax.vmap(lambda outer, inner: outer @ inner)
+
+    def jump(motions, ancestor):
+        return compose(jax.tree.map(lambda leaf: leaf[ancestor], motions), motions), None
+
+    motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
+    turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
+    return turned + jnp.pad(motions.shift[:, None], ((0, 0), (0, 3), (0, 0)))
+
+
+def _ancestors(parents: Indices) -> np.ndarray:
+    """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
+    current = np.asarray(parents)
+    rounds: list[np.ndarray] = []
+    while not (rounds and np.array_equal(rounds[-1], current)):
+        rounds.append(current)
+        current = current[current]
+    return np.array(rounds[:-1])
