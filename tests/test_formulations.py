@@ -9,7 +9,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import post
-from jaxmbd.constraints import calculus
+from jaxmbd.constraints import calculus, split
 
 from .mechanisms import bead_on_moving_wire, chain, kepler, pendulum, redundant_pendulum, stretched
 

@@ -344,7 +344,7 @@ def test_parameters_without_a_path_and_of_callable_modules():
     kinetic = lambda t, q, v, p: 0.5 * v @ v
     system = mbd.System.from_functions(kinetic=kinetic, potential=Well(jnp.array(2.0)), params=3.0)
     assert dict(system.parameters) == {"params": 3.0, "potential.depth": 2.0}
-    assert system.replace({"potential.depth": 4.0}).lagrangian(0.0, jnp.ones(1), jnp.zeros(1), 0.1) == -4.0
+    assert system.replace({"potential.depth": 4.0}).lagrangian(0.0, jnp.ones(1), jnp.zeros(1)) == -4.0
     assert system.replace({"params": 4.0}).params == 4.0
     several = mbd.System.from_functions(kinetic=kinetic, params=(1.0, {"a": 2.0}))
     assert dict(several.parameters) == {"params[0]": 1.0, "params[1].a": 2.0}

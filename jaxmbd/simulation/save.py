@@ -1,7 +1,7 @@
 """What is kept of a motion: which rows, which fields of them, and what is reduced on the way."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -34,9 +34,9 @@ class Save(eqx.Module):
 
     def __init__(
         self,
-        every: int | Literal["end"] = 1,
-        fields: str | tuple[str, ...] | list[str] = FIELDS,
-        reduce: Callable | None = None,
+        every: Any = 1,
+        fields: str | Sequence[str] = FIELDS,
+        reduce: Any = None,
         initial: PyTree = None,
     ):
         self.every, self.fields = every, (fields,) if isinstance(fields, str) else tuple(fields)
