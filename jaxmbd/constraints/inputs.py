@@ -65,7 +65,7 @@ def _check_shapes(system: System, q: Vector) -> None:
         shape = jax.eval_shape(system.forces, scalar, q, q).shape
         if shape != q.shape:
             raise ModelError(f"forces must return a vector of shape {q.shape}, but returned {shape}")
-    shape = jax.eval_shape(system.with_step(np.ones((), q.dtype)).lagrangian, scalar, q, q).shape
+    shape = jax.eval_shape(system.with_step(1.0).lagrangian, scalar, q, q).shape
     if shape != ():
         raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
 
