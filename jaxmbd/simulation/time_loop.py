@@ -134,7 +134,7 @@ def _run(system: System, state: State, origin: Origin, table: PyTree, method: Me
         blank = Departure(node, moves, first) if arriving else None
         marks = _Marks(moves if leaving else None, blank, jnp.int32(0), jnp.zeros((), dt.dtype))
         begun = (state, total, marks)
-        (after, total, marks), _ = one(begun, _first(inputs)) if stride == 1 else jax.lax.scan(one, begun, inputs)
+        (after, total, marks), _ = jax.lax.scan(one, begun, inputs)
         departure = Departure(node, marks.moves, first) if leaving else None
         kept = None if only_end else node if save.asks(*RICH) else Node(node.t, node.q)
         outcome = (after.status.result, marks.newton_steps, marks.residual)
