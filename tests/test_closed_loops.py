@@ -45,7 +45,11 @@ def test_orientation_does_not_matter():
     np.testing.assert_allclose(*angles, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("formulation", [mbd.Multipliers(), mbd.NullSpace(), mbd.Reparametrised()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize(
+    "formulation",
+    [pytest.param(mbd.Multipliers(), marks=pytest.mark.slow), mbd.NullSpace(), pytest.param(mbd.Reparametrised(), marks=pytest.mark.slow)],
+    ids=lambda f: type(f).__name__,
+)
 def test_derivatives_through_redundant_constraints(formulation):
     """By a mass and by the initial rate: forward and reverse mode agree, and agree with central differences."""
 

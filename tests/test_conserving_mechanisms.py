@@ -160,6 +160,7 @@ def test_velocity_at_a_start_from_rest_is_zero():
     assert np.max(np.abs(np.asarray(trajectory.v[0]))) < 1e-14 and np.all(np.isfinite(post.energy(system, trajectory)))
 
 
+@pytest.mark.slow
 def test_redundant_loops_with_joint_multipliers():
     """A four-bar of spatial bodies: three constraints too many, all of joints; their multipliers are the smallest that act alike."""
     system, q0 = mbd.assemble(*gallery.four_bar())
@@ -174,6 +175,7 @@ def test_redundant_loops_with_joint_multipliers():
     np.testing.assert_allclose(jnp.linalg.pinv(G.T, rtol=1e-9) @ (G.T @ first), first, atol=1e-8 * jnp.max(jnp.abs(first)))
 
 
+@pytest.mark.slow
 def test_newmark_is_of_order_two_for_a_body():
     system, q0 = mbd.assemble(*gallery.spinning_top(inertia=(1.0, 2.2, 3.0)))
     v0 = mbd.joint_velocities(system, q0, {"tip": (2.0, 1.0, 3.0)})

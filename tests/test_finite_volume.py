@@ -236,6 +236,7 @@ def test_a_moment_rolls_a_beam_up_into_an_exact_circle():
     assert jnp.linalg.norm(tip(found.q)) < 1e-13
 
 
+@pytest.mark.slow
 def test_large_deflection_of_a_cantilever():
     """The published figures by a few elements with corrected stiffness, and the slope by the modulus of elasticity."""
 

@@ -35,7 +35,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LONGER = {"tree", "string"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONGER else []) for name in CASES])
 def test_sparse_and_dense_give_the_same_motion(name):
     system, q0 = CASES[name]()
     run = lambda linear: mbd.simulate(system, q0, dt=0.02, steps=30, newton=mbd.Newton(linear=linear))
@@ -64,7 +67,11 @@ def test_a_large_ladder_runs_without_its_rank_and_shares_loads():
     assert jnp.max(jnp.abs(post.constraint_residuals(system, soft))) < 1e-13
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.ConservativeDirector()], ids=lambda scheme: type(scheme).__name__)
+@pytest.mark.parametrize(
+    "scheme",
+    [mbd.EnergyMomentum(), pytest.param(mbd.schemes.ConservativeDirector(), marks=pytest.mark.slow)],
+    ids=lambda scheme: type(scheme).__name__,
+)
 def test_conserving_schemes_are_sparse_too(scheme):
     system, q0 = mbd.assemble(*gallery.chain(10, (None,), gravity=(6.0, 0.0, -6.0)))
     structure = mbd.simulation.sparsity(system, q0, scheme=scheme)

@@ -147,21 +147,21 @@ def test_what_does_not_go_on_is_refused(loop):
         mbd.simulate(system, steps=2)
 
 
-def test_fields_that_are_not_asked_for_are_not_there(loop):
-    system = loop[0]
+def test_fields_that_are_not_asked_for_are_not_there(top):
+    system = top[0]
     for scheme in (mbd.Midpoint(), mbd.EnergyMomentum()):
-        everything = mbd.simulate(*loop, dt=0.01, steps=6, scheme=scheme)
+        everything = mbd.simulate(*top, dt=0.01, steps=6, scheme=scheme)
         for fields in ("q", ("v",), ("q", "multipliers"), ("reaction", "stages")):
-            part = mbd.simulate(*loop, dt=0.01, steps=6, save=mbd.Save(fields=fields), scheme=scheme)
+            part = mbd.simulate(*top, dt=0.01, steps=6, save=mbd.Save(fields=fields), scheme=scheme)
             for name in mbd.simulation.FIELDS:
                 if name in ((fields,) if isinstance(fields, str) else fields):
                     np.testing.assert_allclose(getattr(part, name), getattr(everything, name), rtol=0, atol=1e-12)
                 else:
                     assert getattr(part, name) is None
-    only_q = mbd.simulate(*loop, dt=0.01, steps=6, save=mbd.Save(fields="q"))
+    only_q = mbd.simulate(*top, dt=0.01, steps=6, save=mbd.Save(fields="q"))
     with pytest.raises(mbd.ModelError, match="energy reads v, p"):
         post.energy(system, only_q)
-    assert post.poses(system, only_q)["crank"].origin.shape == (7, 3)
+    assert post.poses(system, only_q)["top"].origin.shape == (7, 3)
 
 
 def test_every_and_end_pick_rows(loop):

@@ -30,6 +30,7 @@ def rolled_up(slenderness):
     return mbd.equilibrium(system, q, steps=20)
 
 
+@pytest.mark.slow
 def test_a_moment_rolls_a_beam_up_into_a_circle_however_slender():
     """No locking: a beam of slenderness 10,000 ends where one of slenderness 10 does, both near the start of the circle."""
     stout, slender = rolled_up(10.0), rolled_up(1e4)
@@ -161,6 +162,7 @@ def test_a_truss_snaps_through():
     assert path.factors.max() > 1.05 and path.factors.min() < -1.05 and np.ptp(np.diff(w)) < 1e-12
 
 
+@pytest.mark.slow
 def test_an_arch_snaps_through():
     """Hinged at both ends and loaded in its middle: it passes a limit point symmetrically, and the load does the work that it stores."""
     radius, half = 10.0, 0.3

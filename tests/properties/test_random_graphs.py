@@ -118,7 +118,7 @@ def check_tree(floating, seed):
 LARGER = [pytest.param(False, 5, marks=pytest.mark.slow), pytest.param(True, 3, marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize(("floating", "seed"), [(False, 14), (True, 2083), *LARGER])
+@pytest.mark.parametrize(("floating", "seed"), [pytest.param(False, 14, marks=pytest.mark.slow), (True, 2083), *LARGER])
 def test_two_random_trees(floating, seed):
     """One on the ground and one that floats, which have all kinds of joints between them."""
     check_tree(floating, seed)

@@ -108,6 +108,7 @@ def test_condition_numbers(dt, published):
     np.testing.assert_allclose(post.condition_number(EXPLICIT, motion, mbd.Reparametrised()), 1.0)
 
 
+@pytest.mark.slow
 def test_condition_numbers_of_the_energy_momentum_scheme():
     """Table 1, left columns, within a factor of ten; figure 15: energy exact."""
     for dt, published in ((1e-2, 1e5), (1e-3, 1e8), (1e-4, 1e11)):
