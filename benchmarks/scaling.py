@@ -79,7 +79,7 @@ def serve(case: str, size: int, solver: str) -> None:
 
 def _ours(case: str, size: int, solver: str) -> Prepared:
     system, q0 = CASES[case](size)
-    newton = mbd.Newton(linear=getattr(mbd, solver)())
+    newton = mbd.Newton(linear=getattr(mbd.linear, solver)())
     run = lambda q: mbd.simulate(system, q, dt=DT, steps=STEPS, newton=newton, throw=False, save="end")
     begin = time.perf_counter()
     program = jax.jit(run).lower(q0).compile(OPTIONS.get(jax.default_backend()))
