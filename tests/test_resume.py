@@ -137,12 +137,11 @@ def test_what_does_not_go_on_is_refused(loop):
         ({"q0": q0}, "not both"),
         ({"start": eqx.tree_at(lambda s: s.origin, final, None)}, "last state of a trajectory"),
         ({"system": heavier}, "another system"),
+        ({"system": other}, "another system"),
     ]:
         given = {"system": system, "start": final, "steps": 2} | wrong
         with pytest.raises(mbd.ModelError, match=words):
             mbd.simulate(given.pop("system"), **given)
-    with pytest.raises((mbd.ModelError, TypeError, ValueError)):
-        mbd.simulate(other, start=final, steps=2)
     with pytest.raises(mbd.ModelError, match="q0 and dt"):
         mbd.simulate(system, steps=2)
 

@@ -70,7 +70,7 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
         same = known(jnp.asarray(dt, origin.dt.dtype) == origin.dt)
         if same is not None and not same:
             raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
-    here, size = (known(number) for number in _fingerprint_and_size(system))
+    here, size = (known(number) for number in _fingerprint_and_size(system.astype(state.q.dtype)))
     there = known(origin.fingerprint)
     tolerance = float(jnp.finfo(state.q.dtype).eps) ** 0.75
     if here is not None and there is not None and size is not None and abs(here - there) > tolerance * size:

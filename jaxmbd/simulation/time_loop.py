@@ -215,10 +215,9 @@ def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, Stat
     """Go on from a state, with the system and the scheme that led to it."""
     if any(value is not None for value in given):
         raise ModelError("give either start, or q0 with v0 or q1, not both: a state has its own position and velocity")
-    q = as_coordinates(system, start.q, "start") if isinstance(start, State) and start.q.ndim == 1 else None
-    system = system if q is None else system.astype(q.dtype)
     origin = check_resumed(system, start, dt, scheme)
-    return _with_rank(system, start.q, start.t, formulation), start, origin
+    q = as_coordinates(system, start.q, "start")
+    return _with_rank(system.astype(q.dtype), q, start.t, formulation), start, origin
 
 
 def _with_rank(system: System, q: Vector, t: Array, formulation: AbstractFormulation) -> System:
