@@ -141,6 +141,7 @@ def test_energy_over_a_hundred_thousand_steps(name):
     assert jnp.max(jnp.abs(post.constraint_residuals(system, trajectory))) < 1e-13
 
 
+@pytest.mark.slow
 def test_planar_bodies_and_closed_loops_with_conservative_directors():
     """A slider-crank of planar bodies; energy exact, and the motion that of the variational scheme within its error."""
     system, q0 = mbd.assemble(*gallery.slider_crank())

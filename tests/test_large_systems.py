@@ -82,6 +82,7 @@ def test_conserving_schemes_are_sparse_too(scheme):
     assert jnp.max(jnp.abs(energy - energy[0])) < 1e-12 * 0.5 * jnp.max(jnp.sum(motion.p * motion.v, axis=1))
 
 
+@pytest.mark.slow
 def test_invariants_of_a_thousand_bodies():
     """A chain on ball joints, turned sideways: energy, the momentum about the vertical, and all constraints."""
     system, q0 = mbd.assemble(*gallery.chain(1000, (None,), gravity=(0.0, -9.81, 0.0)))

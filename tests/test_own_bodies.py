@@ -91,8 +91,10 @@ def wheel(own):
 
 @pytest.mark.parametrize(
     ("scheme", "formulation"),
-    [(mbd.Midpoint(), mbd.Reparametrised()), (mbd.schemes.ConservativeDirector(), mbd.formulations.JointMultipliers())],
-    ids=["midpoint", "directors"],
+    [
+        pytest.param(mbd.Midpoint(), mbd.Reparametrised(), id="midpoint"),
+        pytest.param(mbd.schemes.ConservativeDirector(), mbd.formulations.JointMultipliers(), id="directors", marks=pytest.mark.slow),
+    ],
 )
 def test_bodies_of_the_users_own_move_as_rigid_bodies_that_joints_hold(scheme, formulation):
     poses = []

@@ -143,6 +143,7 @@ def cantilever():
     return system, q0, mbd.modes(*alone(line(2, 2), CLAMP))
 
 
+@pytest.mark.slow
 def test_vibration_comes_closer_with_more_forms(cantilever):
     """The load acts all at once: the full beam beside one and three forms that it excites."""
     system, q0, found = cantilever

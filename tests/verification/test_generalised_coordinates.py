@@ -95,7 +95,7 @@ def measured_order(case):
     return post.order([END / count for count in COUNTS], errors), errors[-1]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] if case == "slider-crank" else []) for case in CASES])
 def test_order_two_towards_generalised_coordinates(case):
     order, error = measured_order(case)
     assert abs(order - 2) < 0.01 and error < 5e-4
