@@ -161,3 +161,11 @@ def test_a_batch_of_gradients():
     batch = jax.jit(jax.vmap(jax.grad(f)))(gravities)
     single = jax.jit(jax.grad(f))
     np.testing.assert_allclose(batch, [single(g) for g in gravities], rtol=1e-12)
+
+
+def test_derivatives_of_failed_runs_inside_jit_are_not_numbers():
+    """A derivative may be taken without its value, which would have raised an error: then it must not look like one."""
+    system = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v - 50 * jnp.sum(q**4))
+    newton = mbd.Newton(max_steps=1, residual_tolerance=0.0, step_tolerance=0.0)
+    end = lambda x: mbd.simulate(system, x * jnp.ones(1), dt=0.5, steps=3, newton=newton).q[-1, 0]
+    assert np.isnan(jax.jit(jax.grad(end))(1.0))
