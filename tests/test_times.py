@@ -53,7 +53,7 @@ def test_a_pushed_body(name):
 
 
 def test_a_damped_spring_is_the_linear_oscillator():
-    """A mass point on the line of a spring and damper: $x = 1 + 0.3\\,e^{-\\delta t}(\\cos \\omega t + \\delta/\\omega \\sin \\omega t)$."""
+    """A mass point on the line of a spring and damper, against the closed form."""
     mass, stiffness, damping = 2.0, 50.0, 3.0
     spring = mbd.Spring("ground", "mass", stiffness, rest=1.0, damping=damping)
     system, q0 = mbd.assemble(mbd.Mechanism({"mass": mbd.Particle(mass)}, {}, [spring]), {"mass": (1.3, 0, 0)})

@@ -106,16 +106,10 @@ def tree(rng, units, floating):
 def loop(rng, units):
     names = [f"body {i}" for i in range(3)]
     ring = ["ground", *names, "ground"]
-    chosen = [
-        mbd.Spherical(),
-        mbd.Universal(rng.normal(size=3), rng.normal(size=3)),
-        mbd.Cylindrical(rng.normal(size=3)),
-        mbd.Revolute(rng.normal(size=3)),
-    ]
-    joints = {
-        f"joint {i}": mbd.Joint(chosen[k], *ring[i : i + 2], at=2 * rng.normal(size=3) * units.length)
-        for i, k in enumerate(rng.permutation(4))
-    }
+    axes = rng.normal(size=(4, 3))
+    chosen = [mbd.Spherical(), mbd.Universal(*axes[:2]), mbd.Cylindrical(axes[2]), mbd.Revolute(axes[3])]
+    points = 2 * rng.normal(size=(4, 3)) * units.length
+    joints = {f"joint {i}": mbd.Joint(chosen[k], *ring[i : i + 2], at=points[i]) for i, k in enumerate(rng.permutation(4))}
     return names, joints
 
 
@@ -172,14 +166,13 @@ def check(seed, scheme, units, reference):
 def coordinate_units(system, units):
     """Origins and displacements are lengths; directors and angles are numbers."""
     model = system.params
-    of_bodies = np.tile(np.repeat([units.length, 1.0], [3, 9]), (model.size - len(model.gauges)) // 12)
-    return np.concatenate(
-        [of_bodies, [1.0 if gauge.angular or "Screw" in str(model.joints[gauge.group].kind) else units.length for gauge in model.gauges]]
-    )
+    bodies = np.tile(np.repeat([units.length, 1.0], [3, 9]), (model.size - len(model.gauges)) // 12)
+    number = lambda gauge: gauge.angular or isinstance(model.joints[gauge.group].kind, mbd.Screw)
+    return np.concatenate([bodies, [1.0 if number(gauge) else units.length for gauge in model.gauges]])
 
 
 def row_units(system, units):
-    """The size that a constraint has for positions of the size of the mechanism: that of its value where a coordinate is off by its unit."""
+    """The size of a constraint where coordinates are off by their units."""
     lengths = coordinate_units(system, units)
     G = np.asarray(mbd.constraints.calculus.constraint_jacobian(system, 0.0, jnp.asarray(lengths)))
     return np.maximum(np.abs(G) @ lengths, 1e-300)
