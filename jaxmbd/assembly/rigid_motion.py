@@ -96,22 +96,21 @@ def turned_over(model: Assembly, q: Vector, move: Vector) -> Array:
     return jnp.any((cosine < HALF_A_TURN) | (jax.vmap(determinant)(before + change) < 0))
 
 
-def gauges_turned(model: Assembly, rows: Rows, change: Rows) -> Float[Array, " g"]:
-    """The angles by which bodies turned gauges while the rows of their frames changed; zero for gauges that are no angles.
+def with_turned_gauges(model: Assembly, q: Vector, move: Vector) -> Vector:
+    """A move whose counted angles change as its bodies turn them.
 
-    Halfway, where rows changed by half, directors across the axis of a rotation have made half of it, and are shorter. Bodies that
-    turn by less than half a turn each make less than half a turn against each other from there to either end.
+    Halfway, where coordinates changed by half, directors across the axis of a rotation have made half of it, and are shorter. Bodies
+    that turn by less than half a turn each make less than half a turn against each other from there to either end.
     """
-    start, middle, end = (pairs_of(model.gauges, model.joints, rows + part * change) for part in (0.0, 0.5, 1.0))
+    bodies, gauges = move[: move.size - len(model.gauges)], model.parts(move)[1]
+    start, middle, end = (pairs_of(model.gauges, model.joints, model.frames(q + part * move)) for part in (0.0, 0.5, 1.0))
     turned = angle_between(start, middle) + angle_between(middle, end)
-    return jnp.where(np.array([gauge.angular for gauge in model.gauges], bool), turned, 0)
+    return jnp.concatenate([bodies, jnp.where(np.array([gauge.angular for gauge in model.gauges], bool), turned, gauges)])
 
 
 def lost_turns(model: Assembly, q: Vector, move: Vector) -> Array:
     """Whether a counted angle changed by other turns than its bodies made: its constraint holds at every half turn."""
-    angular = np.array([gauge.angular for gauge in model.gauges], bool)
-    off = model.parts(move)[1] - gauges_turned(model, model.frames(q), lifted(model, move))
-    return jnp.any(angular & (jnp.abs(off) > 0.5 * np.pi))
+    return jnp.any(jnp.abs(move - with_turned_gauges(model, q, move)) > 0.5 * np.pi)
 
 
 def on_bodies(model: Assembly, q: Vector, force: Vector) -> Float[Array, " d"]:
