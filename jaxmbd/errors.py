@@ -14,6 +14,7 @@ class Result(enum.IntEnum):
     OFF_MANIFOLD = 5
     NOT_REACHED = 6
     TURNED_OVER = 7
+    LOST_TURN = 8
 
     @property
     def meaning(self) -> str:
@@ -32,6 +33,7 @@ _MEANING = {
     Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart given by the user does not fit the constraints",
     Result.NOT_REACHED: "an earlier step failed",
     Result.TURNED_OVER: "a body turned by almost half a turn, or inside out, in one step; take a smaller dt",
+    Result.LOST_TURN: "the counted angle of a joint changed by half or full turns that its bodies did not make; take a smaller dt",
 }
 
 

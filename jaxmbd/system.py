@@ -29,7 +29,7 @@ class Structure(NamedTuple):
       without them.
     - `owners`: for every constraint the name of what it belongs to.
     - `quadratic`: whether the kinetic energy is a quadratic form of the velocities.
-    - `leaps(q, move)`: whether a step went so far that its equations cannot tell it from a wrong one.
+    - `leaps(q, move)`: a code for steps that went so far that their equations cannot tell them from wrong ones, otherwise `SUCCESS`.
     """
 
     parts: tuple[int, ...] = ()

@@ -70,6 +70,10 @@ class JointGroup(eqx.Module):
         """The coordinates of each joint."""
         return jax.vmap(lambda kind, a, b: kind.coordinate(a, b))(self.kind, *self.frames(bodies))
 
+    def pairs(self, bodies: Rows) -> Float[Array, "count c 2"]:
+        """What the coordinates of each joint are read from."""
+        return jax.vmap(lambda kind, a, b: kind.pairs(a, b))(self.kind, *self.frames(bodies))
+
     def motions(self, u: Float[Array, "count columns"], bodies: Rows) -> Motion:
         """How each child moves relative to its parent."""
         held = len(self.columns)  # the place of a zero, for increments that do not move the child

@@ -7,7 +7,7 @@ the spanning tree, and those that close loops.
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,41 +23,9 @@ from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
 from .body_groups import AbstractBodyGroup
+from .gauges import Gauge, Gears, gauges_off, pairs_of, read_gauges
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
-
-
-class Gauge(NamedTuple):
-    """Where a gauge reads: a coordinate of a joint of a group; `increment` is its place in the chart's increments."""
-
-    name: str
-    group: int
-    element: int
-    coordinate: int
-    angular: bool
-    increment: int
-
-
-class Gears(eqx.Module):
-    """Fixed ratios between pairs of gauges: the second changes by `ratio` times the change of the first from the `assembled` position.
-
-    `assembled` are the gauges there, those that are first in a gear and those that are second.
-    """
-
-    ratio: Any
-    assembled: Any
-    first: Indices = eqx.field(static=True)
-    second: Indices = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
-
-    def pick(self, gauges: Float[Array, " g"]) -> Float[Array, "2 gears"]:
-        """The first and the second gauge of each gear."""
-        return gauges[np.array([self.first, self.second], int)]
-
-    def off(self, gauges: Float[Array, " g"]) -> Float[Array, " gears"]:
-        """Second gauges less what the first ones and the ratios ask for."""
-        first, second = self.pick(gauges)
-        return second - self.ratio * first - (self.assembled[1] - self.ratio * self.assembled[0])
 
 
 class Position(NamedTuple):
@@ -195,14 +163,9 @@ class Assembly(eqx.Module):
         return [ConstraintBlock("body", group.names, group.internal, False, values(i)) for i, group in enumerate(self.groups)]
 
     def _gauge_block(self, places: range, closes: bool) -> ConstraintBlock:
-        gauges = self.gauges[places.start : places.stop]
-        angular = np.array([gauge.angular for gauge in gauges], bool)
-
-        def values(at: Position) -> Float[Array, " gauges"]:
-            """Zero where gauges show what the joints do; the sine of a difference of angles does not mind full turns."""
-            off = at.gauges[places.start : places.stop] - self._read(gauges, at.bodies)
-            return jnp.where(angular, jnp.sin(off), off)
-
+        some = slice(places.start, places.stop)
+        gauges = self.gauges[some]
+        values = lambda at: gauges_off(gauges, at.gauges[some], pairs_of(gauges, self.joints, at.bodies))
         return ConstraintBlock("gauge", [gauge.name for gauge in gauges], 1, closes, values)
 
     def _placed(self, what: str) -> list[tuple[ConstraintBlock, range]]:
@@ -254,14 +217,7 @@ class Assembly(eqx.Module):
 
     def readings(self, bodies: Rows) -> Float[Array, " g"]:
         """What the gauges would show by the frames alone, angles within half a turn."""
-        return self._read(self.gauges, bodies)
-
-    def _read(self, gauges: Sequence[Gauge], bodies: Rows) -> Float[Array, " gauges"]:
-        values = [jnp.zeros(0, bodies.dtype)]
-        for index, some in itertools.groupby(gauges, lambda gauge: gauge.group):
-            places = np.array([(gauge.element, gauge.coordinate) for gauge in some])
-            values.append(self.joints[index].coordinates(bodies)[places[:, 0], places[:, 1]])
-        return jnp.concatenate(values)
+        return read_gauges(self.gauges, pairs_of(self.gauges, self.joints, bodies))
 
     def named_parameters(self) -> Named:
         """Every physical parameter by name: the one of its body, joint, gear, load or beam, and its own."""

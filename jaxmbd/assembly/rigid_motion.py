@@ -14,6 +14,7 @@ from ..errors import ModelError
 from ..geometry.frame import Rows
 from ..geometry.rotation import axial, determinant, solve
 from ..system import Vector
+from .gauges import angle_between, pairs_of
 from .model import Assembly
 
 Vectors = Float[Array, "bodies 3"]
@@ -93,6 +94,23 @@ def turned_over(model: Assembly, q: Vector, move: Vector) -> Array:
     before, change = directors(model.frames(q)), directors(lifted(model, move))
     cosine = 0.5 * (jnp.einsum("nij,nij->n", before, before + change) - 1)
     return jnp.any((cosine < HALF_A_TURN) | (jax.vmap(determinant)(before + change) < 0))
+
+
+def with_turned_gauges(model: Assembly, q: Vector, move: Vector) -> Vector:
+    """A move whose counted angles change as its bodies turn them.
+
+    Halfway, where coordinates changed by half, directors across the axis of a rotation have made half of it, and are shorter. Bodies
+    that turn by less than half a turn each make less than half a turn against each other from there to either end.
+    """
+    bodies, gauges = move[: move.size - len(model.gauges)], model.parts(move)[1]
+    start, middle, end = (pairs_of(model.gauges, model.joints, model.frames(q + part * move)) for part in (0.0, 0.5, 1.0))
+    turned = angle_between(start, middle) + angle_between(middle, end)
+    return jnp.concatenate([bodies, jnp.where(np.array([gauge.angular for gauge in model.gauges], bool), turned, gauges)])
+
+
+def lost_turns(model: Assembly, q: Vector, move: Vector) -> Array:
+    """Whether a counted angle changed by other turns than its bodies made: its constraint holds at every half turn."""
+    return jnp.any(jnp.abs(move - with_turned_gauges(model, q, move)) > 0.5 * np.pi)
 
 
 def on_bodies(model: Assembly, q: Vector, force: Vector) -> Float[Array, " d"]:

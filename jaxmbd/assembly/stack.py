@@ -19,9 +19,10 @@ from ..loads import AbstractJointLoad, AbstractLoad, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
+from .gauges import Gauge, Gears
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .mechanism import Mechanism
-from .model import Assembly, Gauge, Gears
+from .model import Assembly
 from .placement import Branches, JointFrames, Poses, naming
 
 

@@ -2,9 +2,13 @@
 
 import functools
 
-from ..system import Structure
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..errors import Result
+from ..system import Structure, Vector
 from .model import Assembly
-from .rigid_motion import turned_over
+from .rigid_motion import lost_turns, turned_over
 
 
 def structure_of(model: Assembly) -> Structure:
@@ -16,5 +20,11 @@ def structure_of(model: Assembly) -> Structure:
         held=bool(model.beams),
         owners=tuple(model.owners()),
         quadratic=True,
-        leaps=functools.partial(turned_over, model),
+        leaps=functools.partial(_leap, model),
     )
+
+
+def _leap(model: Assembly, q: Vector, move: Vector) -> Array:
+    """The code of a step in which a body or a counted angle went to a root that no equation tells from the right one."""
+    lost = jnp.where(lost_turns(model, q, move), jnp.int32(Result.LOST_TURN), jnp.int32(Result.SUCCESS))
+    return jnp.where(turned_over(model, q, move), jnp.int32(Result.TURNED_OVER), lost)

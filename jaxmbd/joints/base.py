@@ -1,6 +1,7 @@
 """What a joint is: a constraint on two frames and the relative motion that it leaves."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,9 +20,9 @@ class AbstractJoint(eqx.Module):
     """A kind of joint between a frame `a` on its first body and a frame `b` on its second.
 
     The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
-    from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set,
-    `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients` whether the directors
-    of either frame matter, `meets` whether the origins of both frames are one point in some position.
+    from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set, by
+    `pairs` or `coordinate`, `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients`
+    whether the directors of either frame matter, `meets` whether the origins of both frames are one point in some position.
     """
 
     freedom: ClassVar[int]
@@ -48,7 +49,20 @@ class AbstractJoint(eqx.Module):
 
     def coordinate(self, a: Frame, b: Frame) -> Float[Array, " coordinates"]:
         """The joint's coordinates, zero where the frames coincide; angles within half a turn."""
-        return jnp.zeros(0, a.origin.dtype)
+        if not self.coordinates:
+            return jnp.zeros(0, a.origin.dtype)
+        if type(self).pairs is AbstractJoint.pairs:
+            raise ModelError(f"{type(self).__name__} names the coordinates {self.coordinates}; write its pairs(a, b) or coordinate(a, b)")
+        return read(self.pairs(a, b), self.angular)
+
+    def pairs(self, a: Frame, b: Frame) -> Float[Array, "coordinates 2"]:
+        """What each coordinate is read from: cosine and sine of an angle, times any positive number, or one and the value of another.
+
+        A joint tells this or its `coordinate`. Scalar products of directors know no branch cut: with them angles pass half a turn in all
+        schemes, while an `arctan2` in `coordinate` stops those that take discrete gradients there.
+        """
+        value, angular = self.coordinate(a, b), np.array(self.angular, bool)
+        return jnp.stack([jnp.where(angular, jnp.cos(value), 1), jnp.where(angular, jnp.sin(value), value)], axis=1)
 
     def orientation(self) -> Matrix3:
         """Directors of the joint's frame in the axes in which the joint was described."""
@@ -119,9 +133,19 @@ def check_not_zero(name: str, what: str, value: Any) -> None:
         raise ModelError(f"joint {name!r} has the {what} {numbers}; it must be a number other than zero")
 
 
-def angle_about(a: Frame, b: Frame) -> Array:
-    """The angle by which `b` is turned against `a` about their common third director."""
-    return jnp.arctan2(b.x @ a.y, b.x @ a.x)
+def read(pairs: Float[Array, "coordinates 2"], angular: Sequence[bool]) -> Float[Array, " coordinates"]:
+    """Coordinates from their pairs, angles within half a turn."""
+    return jnp.where(np.array(angular, bool), jnp.arctan2(pairs[:, 1], pairs[:, 0]), pairs[:, 1])
+
+
+def turned_about(a: Frame, b: Frame) -> Float[Array, "2"]:
+    """Cosine and sine of the angle by which `b` is turned against `a` about their common third director."""
+    return jnp.stack([b.x @ a.x, b.x @ a.y])
+
+
+def one_and(value: Array) -> Float[Array, "2"]:
+    """The pair of a coordinate that is not an angle."""
+    return jnp.stack([jnp.ones_like(value), value])
 
 
 def axes_apart(a: Frame, b: Frame) -> Float[Array, "2"]:

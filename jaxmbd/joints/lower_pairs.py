@@ -9,7 +9,17 @@ from jaxtyping import Array, Float
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..numerics.arrays import number
-from .base import AbstractAxisJoint, AbstractJoint, angle_about, axes_apart, check_not_zero, directors_apart, offset, turn_in
+from .base import (
+    AbstractAxisJoint,
+    AbstractJoint,
+    axes_apart,
+    check_not_zero,
+    directors_apart,
+    offset,
+    one_and,
+    turn_in,
+    turned_about,
+)
 
 
 class Fixed(AbstractJoint):
@@ -61,8 +71,8 @@ class Revolute(AbstractAxisJoint):
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:
         return Motion.spin(u[0], a.z, a.origin)
 
-    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "1"]:
-        return angle_about(a, b)[None]
+    def pairs(self, a: Frame, b: Frame) -> Float[Array, "1 2"]:
+        return turned_about(a, b)[None]
 
 
 class Prismatic(AbstractAxisJoint):
@@ -105,8 +115,8 @@ class Cylindrical(AbstractAxisJoint):
     def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[1] * a.z) @ Motion.spin(u[0], a.z, a.origin)
 
-    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "2"]:
-        return jnp.stack([angle_about(a, b), offset(a, b)[2]])
+    def pairs(self, a: Frame, b: Frame) -> Float[Array, "2 2"]:
+        return jnp.stack([turned_about(a, b), one_and(offset(a, b)[2])])
 
 
 class Planar(AbstractAxisJoint):
@@ -127,8 +137,9 @@ class Planar(AbstractAxisJoint):
     def motion(self, u: Float[Array, "3"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[0] * a.x + u[1] * a.y) @ Motion.spin(u[2], a.z, b.origin)
 
-    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "3"]:
-        return jnp.append(offset(a, b)[:2], angle_about(a, b))
+    def pairs(self, a: Frame, b: Frame) -> Float[Array, "3 2"]:
+        x, y, _ = offset(a, b)
+        return jnp.stack([one_and(x), one_and(y), turned_about(a, b)])
 
 
 class Screw(AbstractAxisJoint):
@@ -154,7 +165,8 @@ class Screw(AbstractAxisJoint):
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
         angle = self.coordinate(a, b)[0]
-        thread = jnp.cos(angle) * (b.x @ a.y) - jnp.sin(angle) * (b.x @ a.x)
+        cosine, sine = turned_about(a, b)
+        thread = jnp.cos(angle) * sine - jnp.sin(angle) * cosine
         return jnp.concatenate([offset(a, b)[:2], axes_apart(a, b), thread[None]])
 
     def motion(self, u: Float[Array, "1"], a: Frame, b: Frame) -> Motion:

@@ -12,7 +12,7 @@ from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..geometry.rotation import Matrix3
 from ..numerics.arrays import known, number
-from .base import AbstractJoint, check_axis
+from .base import AbstractJoint, check_axis, turned_about
 
 
 class Universal(AbstractJoint):
@@ -37,8 +37,8 @@ class Universal(AbstractJoint):
     def motion(self, u: Float[Array, "2"], a: Frame, b: Frame) -> Motion:
         return Motion.spin(u[0], a.z, a.origin) @ Motion.spin(u[1], b.x, a.origin)
 
-    def coordinate(self, a: Frame, b: Frame) -> Float[Array, "2"]:
-        return jnp.stack([jnp.arctan2(b.x @ a.y, b.x @ a.x), jnp.arctan2(a.z @ b.y, a.z @ b.z)])
+    def pairs(self, a: Frame, b: Frame) -> Float[Array, "2 2"]:
+        return jnp.stack([turned_about(a, b), jnp.stack([a.z @ b.z, a.z @ b.y])])
 
     def orientation(self) -> Matrix3:
         z = rotation.unit(self.axis)

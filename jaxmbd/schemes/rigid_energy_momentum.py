@@ -9,7 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..assembly.model import Assembly, as_assembly
-from ..assembly.rigid_motion import Spread, Vectors, angular_rates, coordinate_rates, directors, generalised_force, lifted
+from ..assembly.rigid_motion import (
+    Spread,
+    Vectors,
+    angular_rates,
+    coordinate_rates,
+    directors,
+    generalised_force,
+    lifted,
+    with_turned_gauges,
+)
 from ..constraints.calculus import momentum
 from ..constraints.manifold import AbstractManifold
 from ..errors import ModelError
@@ -48,7 +57,7 @@ def keep_turning(extrapolated: Moves, turning: Vectors, step: StepInput) -> Move
     fast = jnp.sum((step.dt * turning) ** 2, axis=1) > FAST**2
     turned = jnp.where(fast[:, None, None], jnp.swapaxes(turned, 1, 2), change[:, 1:])
     spinning = jnp.concatenate([change[:, :1], turned], axis=1)
-    return model.coordinates(spinning, model.parts(extrapolated[0])[1])[None]
+    return with_turned_gauges(model, step.q0, model.coordinates(spinning, model.parts(extrapolated[0])[1]))[None]
 
 
 class AbstractDirector(AbstractInterval):

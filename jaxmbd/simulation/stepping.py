@@ -76,8 +76,8 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
     leaps = system.structure.leaps
     if leaps is not None:
-        leapt = (result == Result.SUCCESS) & leaps(before.q0, solution.moves[-1])
-        result = jnp.where(leapt, jnp.int32(Result.TURNED_OVER), result)
+        leapt = jnp.max(jax.vmap(lambda move: leaps(before.q0, move))(solution.moves))
+        result = jnp.where(result == Result.SUCCESS, leapt, result)
     now = Status(result, solution.steps, solution.residual, worst, violation)
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 
