@@ -50,7 +50,8 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
     - `solve`: take poses as a rough guess, from which a position is sought in which all joints meet. Which of several positions is found
       depends on the guess.
 
-    Inside `jit` numbers are hidden: joints are not checked, loops not closed, and redundant constraints not found.
+    Inside `jit` and `vmap` numbers are hidden, and redundant constraints are not found: give the rank, `system.with_rank(rank)`. Joints
+    that do not meet, given so or not closed, leave a position off the constraints there, which `simulate` reports.
     """
     poses, wanted = _read(mechanism, placement or {})
     if mechanism.beams and (wanted or solve):
@@ -63,7 +64,7 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
-    rows = meet(model, _in_reach(model, poses), wanted, solve or bool(wanted))
+    rows = meet(model, _in_reach(model, poses), wanted, solve)
     return _finish(model, rows, wanted, mechanism)
 
 

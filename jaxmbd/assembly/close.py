@@ -14,23 +14,32 @@ from ..numerics.lapack import pinv, solve
 from .model import Assembly
 from .placement import Coordinates
 
+AS_GIVEN = 64
+"""Units of rounding that joints may be off in a placement that is taken as it is."""
+
 
 def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
-    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error."""
-    gaps = _gaps(model, rows)
-    if not gaps:
+    """The assembled position: as it is if all joints meet, solved for if that is wanted, and otherwise an error.
+
+    Where numbers are hidden it is solved for without a look at the result: joints that do not meet are off their constraints, which the
+    judgement of a start sees.
+    """
+    if not model.joints:
         return rows
+    sought, gaps = solve or bool(wanted), _gaps(model, rows)
+    if gaps is None:
+        return _closed(model, rows, wanted) if solve or (wanted and model.closures) else rows
     eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
     worst = max(gaps, key=lambda name: gaps[name])
-    if gaps[worst] > np.sqrt(eps) * size and not solve:
+    if gaps[worst] > np.sqrt(eps) * size and not sought:
         raise ModelError(
             f"joint {worst!r} does not meet in the given placement: its constraints are off by {gaps[worst]:.3g}; place the bodies so that "
             "its points and axes coincide, or let assemble(..., solve=True) look for such a position"
         )
-    if gaps[worst] <= 64 * eps * size:
+    if gaps[worst] <= AS_GIVEN * eps * size:
         return rows
     closed = _close(model, rows, wanted)
-    left = _gaps(model, closed)
+    left = _gaps(model, closed) or {}
     worst = max(left, key=lambda name: left[name])
     if not left[worst] <= np.sqrt(eps) * size:
         raise ModelError(
@@ -40,13 +49,26 @@ def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
     return closed
 
 
-def _gaps(model: Assembly, rows: Rows) -> dict[str, float]:
-    """How far each joint is from being met: the norm of its constraints, or nothing inside a transformation that hides numbers."""
+def _closed(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
+    """The same of hidden numbers: solved for unless all joints meet."""
+    largest = jnp.stack([jnp.max(jnp.linalg.norm(gap, axis=1)) for gap in jax.lax.stop_gradient(_of_joints(model, rows))])
+    size = jnp.maximum(1, jnp.max(jnp.abs(jax.lax.stop_gradient(rows))))
+    met = jnp.max(largest) <= AS_GIVEN * jnp.finfo(rows.dtype).eps * size
+    return jnp.where(met, rows, _close(model, rows, wanted))
+
+
+def _of_joints(model: Assembly, rows: Rows) -> list[Float[Array, "joints m"]]:
+    """Constraints of joints, group by group."""
+    return [group.constraints(rows).reshape(group.count, -1) for group in model.joints]
+
+
+def _gaps(model: Assembly, rows: Rows) -> dict[str, float] | None:
+    """How far each joint is from being met: the norm of its constraints; `None` inside a transformation that hides numbers."""
     gaps: dict[str, float] = {}
-    for group in model.joints:
-        values = known(group.constraints(rows).reshape(group.count, -1))
-        if values is not None:
-            gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
+    for group, values in zip(model.joints, map(known, _of_joints(model, rows)), strict=True):
+        if values is None:
+            return None
+        gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
     return gaps
 
 

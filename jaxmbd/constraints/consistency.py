@@ -1,82 +1,80 @@
-"""Checks of what the user gives, before anything is integrated. Inside `jit` or `vmap` only shapes can be checked."""
+"""Checks of what the user gives, before anything is integrated. What `jit` or `vmap` hide becomes a verdict, for the state to carry."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..errors import ModelError
+from ..errors import ModelError, Result
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..system import Scalar, System, Vector
-from .calculus import constraint_jacobian, constraint_rate, constraint_slopes, mass_matrix
+from .calculus import constraint_jacobian, mass_matrix
 from .counts import chart_size, rank, rank_tolerance
+from .judgement import Verdict, judge_position, judge_start
 from .manifold import manifold_at
 from .split import Split, null_space
 
 
-def check_position(system: System, t: Scalar, q: Vector, name: str) -> None:
+def check_position(system: System, t: Scalar, q: Vector, name: str) -> Verdict | None:
     """Refuse positions off the constraint manifold."""
-    _require_on_manifold(system, _position_alone(*jax.lax.stop_gradient((system, t, q))), q, name)
+    return refuse(system, _position(*jax.lax.stop_gradient((system, t, q))), name)
 
 
-def _require_on_manifold(system: System, pair: tuple[Array, Array], q: Vector, name: str) -> None:
-    worst = _worst(pair, q.dtype)
-    if worst is not None:
-        raise ModelError(
-            f"{name} does not fulfil the constraints: {system.constraint_name(worst)} is off by {float(pair[0][worst]):.3g}; "
-            "use mbd.project(system, q, v) to find a consistent start"
-        )
+def check_motion(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> Verdict | None:
+    """Refuse bad time steps, positions off the manifold and velocities off its tangent space."""
+    return refuse(system, _motion(*jax.lax.stop_gradient((system, t0, q0, v0, dt))))
 
 
-def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> None:
-    """Refuse positions off the manifold, velocities off its tangent space, motions without inertia, and charts that do not fit."""
+def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> Verdict | None:
+    """The same, and refuse motions without inertia and charts that do not fit, where numbers are seen."""
     decomposed = manifold_at(system, t0, q0).decomposes
     given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
         _check_basis_shape(name, system, t0, q0)
-    position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
-    _require_on_manifold(system, position, q0, "q0")
-    worst = _worst(rates, q0.dtype)
-    if worst is not None:
-        raise ModelError(
-            f"v0 is not tangent to the constraints: {system.constraint_name(worst)} changes at the rate {float(rates[0][worst]):.3g}; "
-            "use mbd.project(system, q0, v0) to find a consistent start"
-        )
+    verdict, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+    hidden = refuse(system, verdict)
     if mass is not None:
         _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
     for name, numbers in bases.items():
         _check_basis(name, numbers)
+    return hidden
+
+
+def refuse(system: System, verdict: Verdict, name: str = "q0") -> Verdict | None:
+    """Raise where it is seen that a start is wrong. A verdict that is hidden is handed on; `None` says that nothing is wrong."""
+    code = known(verdict.result)
+    if code is None:
+        return verdict
+    result = Result(int(code))
+    if result is Result.SUCCESS:
+        return None
+    worst, violation = int(verdict.worst), float(verdict.violation)
+    constraint = system.constraint_name(worst) if worst >= 0 else ""
+    if result is Result.INCONSISTENT_POSITION:
+        raise ModelError(
+            f"{name} does not fulfil the constraints: {constraint} is off by {violation:.3g}; "
+            "use mbd.project(system, q, v) to find a consistent start"
+        )
+    if result is Result.INCONSISTENT_VELOCITY and worst >= 0:
+        raise ModelError(
+            f"v0 is not tangent to the constraints: {constraint} changes at the rate {violation:.3g}; "
+            "use mbd.project(system, q0, v0) to find a consistent start"
+        )
+    raise ModelError(result.meaning)
+
+
+_position, _motion = compiled(judge_position), compiled(judge_start)
 
 
 @compiled
 def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
     """All numbers that tell whether a start is consistent, in one compilation."""
-    numbers = _position(system, t, q), _rates(system, t, q, v, dt)
-    manifold = manifold_at(system, t, q)
+    verdict, manifold = judge_start(system, t, q, v, dt), manifold_at(system, t, q)
     if not manifold.decomposes:
-        return *numbers, None, {}
+        return verdict, None, {}
     at = manifold.split()
-    return *numbers, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
-
-
-def _position(system: System, t: Scalar, q: Vector) -> tuple[Array, Array]:
-    """Values of the constraints, and the size of their terms."""
-    size = jnp.max(jnp.abs(q)) * constraint_slopes(system, t, q)
-    drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
-    return jnp.abs(system.constraints(t, q)), size + drift
-
-
-_position_alone = compiled(_position)
-
-
-def _rates(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> tuple[Array, Array]:
-    """Rates of the constraints, and the size of their terms."""
-    steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    slopes = constraint_slopes(system, t, q)
-    noise = 64 * jnp.finfo(q.dtype).eps * slopes * jnp.max(jnp.abs(q)) / dt
-    terms = slopes * jnp.max(jnp.abs(v)) + steady
-    return jnp.abs(constraint_rate(system, t, q, v)), terms + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+    return verdict, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
 
 
 def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
@@ -85,13 +83,6 @@ def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[F
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
     unit = jnp.where(unit > 0, unit, 1)
     return unit[:, None] * at.basis, M / jnp.outer(unit, unit)
-
-
-def _worst(pair: tuple[Array, Array], dtype) -> int | None:
-    """Index of the largest value that is not small beside its size."""
-    values, size = pair
-    off = known(values > np.sqrt(jnp.finfo(dtype).eps).astype(dtype) * size)
-    return None if off is None or not off.any() else int(np.argmax(np.where(off, np.asarray(values), 0)))
 
 
 def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) -> None:

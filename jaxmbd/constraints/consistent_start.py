@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike
+from jaxtyping import Array, ArrayLike
 
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
@@ -23,7 +23,8 @@ def project(
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
     The configuration moves along the normal space at `q`, $q + G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an error.
+    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an
+    error; inside `jit` and `vmap`, where it cannot be one, position and velocity are not a number then, which `simulate` reports.
     """
     q = as_coordinates(system, q, "q")
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
@@ -31,13 +32,9 @@ def project(
     system = system.astype(q.dtype)
     if system.rank is None and manifold_at(system, t, q).decomposes:
         system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)
-    q1, v1, result = _project(system, q, v, t, newton)
-    outcome, remaining = known(result), known(jnp.abs(system.constraints(t, q1)))
-    if outcome is None or remaining is None:
-        return q1, v1
-    far = remaining > np.sqrt(jnp.finfo(q.dtype).eps) * max(1.0, float(np.max(np.abs(np.asarray(jax.lax.stop_gradient(q1))))))
-    if outcome != Result.SUCCESS or far.any():
-        values = np.abs(np.asarray(system.constraints(t, q)))
+    q1, v1, reached = _project(system, q, v, t, newton)
+    if known(reached) is not None and not known(reached):
+        values = np.abs(np.asarray(jax.lax.stop_gradient(system.constraints(t, q))))
         worst = system.constraint_name(int(values.argmax()))
         raise ModelError(
             f"project: the constraint manifold was not reached from this guess (worst constraint: {worst}, off by {values.max():.3g} "
@@ -60,6 +57,11 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 
 
 @compiled
-def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
-    q, result = manifold_at(system, t, q).nearest(newton)
-    return q, manifold_at(system, t, q).nearest_velocity(v), result
+def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton) -> tuple[Vector, Vector, Array]:
+    """Position, velocity, and whether the manifold was reached: if not, they are not a number."""
+    found, result = manifold_at(system, t, q).nearest(newton)
+    length = jnp.maximum(1, jnp.max(jnp.abs(found)))
+    near = jnp.abs(system.constraints(t, found)) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * length
+    reached = (result == Result.SUCCESS) & jnp.all(near)
+    factor = jnp.where(reached, 1, jnp.nan).astype(q.dtype)
+    return factor * found, factor * manifold_at(system, t, found).nearest_velocity(v), reached

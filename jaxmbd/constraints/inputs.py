@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from ..errors import ModelError
+from ..errors import MOST_NAMED, ModelError
 from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
 from ..system import System, Vector, VectorLike
@@ -23,9 +23,9 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     if q.ndim != 1 or q.size == 0:
         raise ModelError(f"{name} must be a vector of coordinates, but has shape {q.shape}; use jax.vmap for batches")
     q = q if jnp.issubdtype(q.dtype, jnp.floating) else q.astype(float)
-    _require_finite(q, name)
+    require_finite(q, name)
     for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
-        _require_finite(leaf, "a parameter of the system")
+        require_finite(leaf, "a parameter of the system")
     _check_once(system.astype(q.dtype), q)
     return q
 
@@ -35,7 +35,7 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
     value = jnp.asarray(value)
     if value.shape != q.shape:
         raise ModelError(f"{name} has shape {value.shape}, but q0 has shape {q.shape}")
-    _require_finite(value, name)
+    require_finite(value, name)
     return value.astype(q.dtype)
 
 
@@ -70,8 +70,17 @@ def _check_shapes(system: System, q: Vector) -> None:
         raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
 
 
-def _require_finite(value: ArrayLike, name: str) -> None:
+def require_time_step(dt: ArrayLike) -> None:
+    """Refuse time steps that are not one positive number."""
+    numbers = known(dt)
+    if np.ndim(dt) or (numbers is not None and not (numbers > 0 and np.isfinite(numbers))):
+        raise ModelError(f"dt must be a positive number, not {dt}")
+
+
+def require_finite(value: ArrayLike, name: str) -> None:
+    """Refuse what is seen to be infinite or not a number."""
     numbers = known(value)
     if numbers is not None and not np.isfinite(numbers).all():
-        where = f" at {np.flatnonzero(~np.isfinite(numbers)).tolist()}" if numbers.ndim else ""
+        places = np.argwhere(~np.isfinite(numbers))[:MOST_NAMED].tolist()
+        where = f" at {[place[0] if len(place) == 1 else place for place in places]}" if numbers.ndim else ""
         raise ModelError(f"{name} has non-finite entries{where}")

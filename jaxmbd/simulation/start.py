@@ -1,10 +1,12 @@
-"""The first state of a motion: its momentum, from a velocity or from two positions."""
+"""The first state of a motion: its momentum, from a velocity or from two positions, and what is wrong with it."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from ..constraints.consistency import check_motion
+from ..constraints.judgement import Verdict, first_wrong, judge_belonging, judge_inputs
 from ..errors import ModelError, Result
 from ..formulations import Multipliers
 from ..numerics.arrays import known
@@ -15,9 +17,15 @@ from ..schemes import AbstractScheme, StepInput
 from ..system import System, Vector
 from .trajectory import Origin, State, Status
 
+Verdicts = tuple[Verdict | None, ...]
+"""Of hidden numbers, in the order in which they are told; `None` where numbers are seen and right."""
+
 
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
-    r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for."""
+    r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for.
+
+    Not a number where those are not found.
+    """
     problem = Multipliers().prepare(scheme, step)
     fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
     inside = fractions * (q1 - step.q0)
@@ -25,7 +33,9 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
         multipliers = jnp.zeros(inside.shape[0] * problem.rank, q1.dtype)
         x = jnp.concatenate([inside.ravel(), multipliers])
         layout = problem.manifold.layout(problem.split, scheme.stages - 1)
-        inside = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout).value[: inside.size].reshape(inside.shape)
+        solution = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout)
+        found = jnp.where(solution.result == Result.SUCCESS, solution.value, jnp.nan)
+        inside = found[: inside.size].reshape(inside.shape)
     return -scheme.balance(jnp.vstack([inside, q1 - step.q0]), step)[0]
 
 
@@ -40,12 +50,32 @@ def _inside_residual(x, args):
 
 
 def initial_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
-    """The state before the first step, with a straight line as the first guess."""
+    """The state before the first step, with a straight line as the first guess.
+
+    An inconsistent start is refused as in `simulate`; inside `jit` its code is in `status`, and no step is taken from it.
+    """
+    hidden = judge_inputs((system, q0, v0, t0, control), q0, dt)
+    return blamed(unjudged_state(system, q0, v0, dt, t0, scheme, control), hidden, check_motion(system.with_step(dt), t0, q0, v0, dt))
+
+
+def unjudged_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree) -> State:
+    """The same of a start that is judged elsewhere."""
     zero = jnp.zeros((), q0.dtype)
     status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)
     fractions = jnp.asarray(scheme.fractions[1:], q0.dtype)[:, None]
     p0, carried = scheme.start(system.with_step(dt), t0, q0, v0, control)
     return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried)
+
+
+def blamed(state: State, *verdicts: Verdict | None) -> State:
+    """The state with the code of the first thing that is wrong with it, unless it has failed before: no step is taken from it."""
+    hidden = [verdict for verdict in verdicts if verdict is not None]
+    if not hidden:
+        return state
+    verdict, before = first_wrong(*hidden), state.status
+    wrong = (verdict.result != Result.SUCCESS) & (before.result == Result.SUCCESS)
+    status = Status(verdict.result, jnp.zeros_like(before.newton_steps), jnp.zeros_like(before.residual), verdict.worst, verdict.violation)
+    return eqx.tree_at(lambda s: s.status, state, jax.tree.map(lambda new, old: jnp.where(wrong, new, old), status, before))
 
 
 def fingerprint(system: System) -> Float[Array, ""]:
@@ -57,7 +87,7 @@ def fingerprint(system: System) -> Float[Array, ""]:
     return jnp.sum(values * jnp.cos(jnp.arange(values.size, dtype=values.dtype)))
 
 
-def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: AbstractScheme | None) -> Origin:
+def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: AbstractScheme | None) -> tuple[Origin, Verdicts]:
     """Where a motion comes from; to go on with another system, scheme or time step than it began with is refused."""
     if not isinstance(state, State) or state.origin is None:
         raise ModelError("start must be the last state of a trajectory: simulate(system, start=trajectory.final, steps=...)")
@@ -66,23 +96,25 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
     origin = state.origin
     if scheme is not None and not eqx.tree_equal(scheme, origin.scheme):
         raise ModelError(f"the motion was begun with {origin.scheme}; it cannot go on with {scheme}. Start anew from its q and v instead")
-    if dt is not None:
-        same = known(jnp.asarray(dt, origin.dt.dtype) == origin.dt)
-        if same is not None and not same:
-            raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
-    here, size = (known(number) for number in _fingerprint_and_size(system.astype(state.q.dtype)))
-    there = known(origin.fingerprint)
-    tolerance = float(jnp.finfo(state.q.dtype).eps) ** 0.75
-    if here is not None and there is not None and size is not None and abs(here - there) > tolerance * size:
+    given = origin.dt if dt is None else jnp.asarray(dt, origin.dt.dtype)
+    other_step, other_system = _differs(*jax.lax.stop_gradient((system.astype(state.q.dtype), origin, given)))
+    if known(other_step):
+        raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
+    if known(other_system):
         raise ModelError(
             "start is the state of another system than this one: their parameters differ; go on with the system that the motion began "
             "with, or start anew from q and v"
         )
-    return origin
+    other = other_step | other_system
+    belongs = judge_belonging(~other, state.q) if known(other) is None else None
+    return origin, (judge_inputs((system, state.q, state.incoming, state.carried), state.q), belongs)
 
 
 @compiled
-def _fingerprint_and_size(system: System) -> tuple[Array, Array]:
-    """The number, and the sum of the sizes of what it is made of."""
+def _differs(system: System, origin: Origin, dt: Array) -> tuple[Array, Array]:
+    """Whether a motion would go on with another time step, and with another system."""
     leaves = jax.tree.leaves(eqx.filter(system, is_parameter))
-    return fingerprint(system), sum((jnp.sum(jnp.abs(leaf)) for leaf in leaves), jnp.zeros(()))
+    size = sum((jnp.sum(jnp.abs(leaf)) for leaf in leaves), jnp.zeros((), dt.dtype))
+    tolerance = float(jnp.finfo(dt.dtype).eps) ** 0.75
+    change = jnp.abs(fingerprint(system) - origin.fingerprint).astype(dt.dtype)
+    return dt != origin.dt, change > tolerance * size

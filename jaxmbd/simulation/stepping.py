@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
+from ..constraints.inputs import require_time_step
+from ..constraints.judgement import judge_inputs
 from ..errors import Result
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.newton import Newton
@@ -14,6 +16,7 @@ from ..numerics.polynomials import interpolation
 from ..schemes import AbstractScheme, Midpoint, StepInput
 from ..system import Scalar, System, Vector
 from .solving import Method, SolvedStep, solve_step
+from .start import blamed
 from .trajectory import State, Status
 
 
@@ -28,8 +31,12 @@ def step(
 ) -> tuple[State, Float[Array, "s n"]]:
     """One time step: the state after it, and the displacements of its nodes from where it began.
 
-    A step that fails, and every step after it, leaves position and momentum as they are.
+    A step that fails, and every step after it, leaves position and momentum as they are. So does a `dt` that is not positive or a number
+    that is not finite, with a code of their own; where `dt` is seen it is refused. Positions are judged by `initial_state` and after each
+    step.
     """
+    require_time_step(dt)
+    state = blamed(state, judge_inputs((system, state.t, state.q, state.incoming, state.carried, control), state.q, dt))
     return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
 
 

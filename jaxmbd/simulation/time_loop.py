@@ -11,10 +11,11 @@ from jaxtyping import Array, ArrayLike, PyTree
 
 from ..constraints.consistency import check_position, check_start
 from ..constraints.counts import constraint_count, rank
-from ..constraints.inputs import as_coordinates, vector_like
+from ..constraints.inputs import as_coordinates, require_finite, require_time_step, vector_like
+from ..constraints.judgement import judge_inputs
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
-from ..errors import ModelError, Result
+from ..errors import ModelError, Result, explanations
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
@@ -24,7 +25,7 @@ from ..system import System, Vector, VectorLike
 from .record import Departure, Node, Reader, Row, append, read_columns
 from .save import Save
 from .solving import Method
-from .start import check_resumed, discrete_momentum, fingerprint, initial_state
+from .start import Verdicts, blamed, check_resumed, discrete_momentum, fingerprint, unjudged_state
 from .stepping import advance
 from .trajectory import Origin, State, Trajectory
 
@@ -63,25 +64,34 @@ def simulate(
     - `save`: a row every `save` steps (default 1), `"end"` for the last state alone, or a `Save`, which also says which fields.
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
+
+    A start that cannot be right is a `ModelError`: off the constraints or not along them, a time step that is not positive, numbers that
+    are not finite. Inside `jit` and `vmap`, where numbers are hidden, it is a failure like that of a step: none is taken, the first row
+    of `results` has a code that says what is wrong, and `trajectory.check()` names the members of a batch that it concerns. Singular
+    mass matrices and charts that do not fit are looked for where numbers are seen alone; inside, steps tell of them.
     """
     _check_steps(steps)
     kept = Save.of(save)
     kept.stride(steps)
     if start is None:
-        system, start_at, origin = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
+        system, start_at, origin, verdicts = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
         table = _control_table(system, controls, origin, 0, steps)
         state = _first_state(system, *start_at, origin, _first(table))
     else:
-        system, state, origin = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
+        system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
         table = _control_table(system, controls, origin, start.step, steps)
+    state = blamed(state, *verdicts, judge_inputs(table, state.q))
     trajectory = _run(system, state, state.origin or origin, table, Method(origin.scheme, formulation, newton), steps, kept)
     if not throw:
         return trajectory
     if known(trajectory.successful) is None:
-        message = "a step failed; call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why"
-        return eqx.error_if(trajectory.poisoned(), ~trajectory.successful, message)
+        return eqx.branched_error_if(trajectory.poisoned(), ~trajectory.successful, trajectory.final.status.result, FAILURES)
     trajectory.check(system)
     return trajectory
+
+
+FAILURES = explanations("a step failed", "call simulate(..., throw=False) and then trajectory.check() outside jit to see which and why")
+"""What is told of a motion inside `jit`."""
 
 
 class _Marks(eqx.Module):
@@ -105,7 +115,7 @@ class _Marks(eqx.Module):
 @compiled
 def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree) -> State:
     """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
-    state = initial_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
+    state = unjudged_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
     known_by = eqx.tree_at(lambda o: o.fingerprint, origin, fingerprint(system))
     return eqx.tree_at(lambda s: s.origin, state, known_by, is_leaf=lambda x: x is None)
 
@@ -146,7 +156,7 @@ def _run(system: System, state: State, origin: Origin, table: PyTree, method: Me
     nodes = jax.tree.map(lambda leaf: leaf[None], Node.of(final)) if only_end else _with_last(kept, final)
     arrived = left if stride == 1 and leaving else arrived
     columns = read_columns(reader, save, nodes, left, arrived, initial.step)
-    results, newton_steps, residuals = _outcomes(outcome, final.step - initial.step, stride, only_end)
+    results, newton_steps, residuals = _outcomes(outcome, final.step - initial.step, initial.status.result, stride, only_end)
     return Trajectory(
         t=nodes.t,
         results=results,
@@ -181,43 +191,50 @@ def _with_last(kept: Node, final: State) -> Node:
     return jax.tree.map(lambda many, one: None if many is None else append(many, one), kept, last, is_leaf=lambda x: x is None)
 
 
-def _outcomes(outcome: tuple[Array, ...], reached: Array, stride: int, only_end: bool) -> list[Array]:
-    """Codes, iterations and residuals of the steps that led to each row; of the first row none did."""
+def _outcomes(outcome: tuple[Array, ...], reached: Array, begun: Array, stride: int, only_end: bool) -> list[Array]:
+    """Codes, iterations and residuals of the steps that led to each row; the first row has the code of the start."""
+    if only_end:
+        return list(outcome)
     results, *others = outcome
     first_steps = stride * jnp.arange(results.size, dtype=jnp.int32)
-    late = (results != Result.SUCCESS) & (first_steps > reached)
-    columns = [jnp.where(late, jnp.int32(Result.NOT_REACHED), results), *others]
-    return columns if only_end else [jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in columns]
+    late = (results != Result.SUCCESS) & ((first_steps > reached) | (begun != Result.SUCCESS))
+    results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
+    return [jnp.append(begun, results), *(jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in others)]
 
 
 def _first(table: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[0], table)
 
 
-def _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton) -> tuple[System, tuple[Vector, Vector], Origin]:
-    """Bring all inputs to one dtype, find the rank and the first velocity, and refuse what cannot be right."""
+def _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton) -> tuple[System, tuple[Vector, Vector], Origin, Verdicts]:
+    """Bring all inputs to one dtype, find the rank and the first velocity, and refuse or judge what cannot be right."""
     if q0 is None or dt is None:
         raise ModelError("simulate needs q0 and dt, or start=trajectory.final to go on with a motion")
     if v0 is not None and q1 is not None:
         raise ModelError("give either v0 or q1, not both")
     scheme = _scheme_of(system, scheme)
     q0 = as_coordinates(system, q0)
-    dt, t0 = _time_step(dt, q0), jnp.asarray(t0, q0.dtype)
+    v0, q1 = (None if value is None else vector_like(value, q0, name) for name, value in (("v0", v0), ("q1", q1)))
+    dt, t0 = jnp.asarray(dt, q0.dtype), jnp.asarray(t0, q0.dtype)
+    require_time_step(dt)
+    require_finite(t0, "t0")
     system = _with_rank(system.astype(q0.dtype), q0, t0, formulation)
+    moving, inputs, towards = system.with_step(dt), judge_inputs((system, q0, v0, q1, t0), q0, dt), None
     if q1 is not None:
-        v0 = _velocity_towards(system.with_step(dt), vector_like(q1, q0, "q1"), q0, dt, t0, scheme, newton)
-    v0 = jnp.zeros_like(q0) if v0 is None else vector_like(v0, q0, "v0")
-    check_start(system.with_step(dt), t0, q0, v0, dt)
-    return system, (q0, v0), Origin(t0, dt, jnp.zeros((), q0.dtype), scheme)
+        towards = check_position(moving, t0 + dt, q1, "q1")
+        v0 = _velocity_towards(moving, q1, q0, dt, t0, scheme, newton)
+    v0 = jnp.zeros_like(q0) if v0 is None else v0
+    start = check_start(moving, t0, q0, v0, dt)
+    return system, (q0, v0), Origin(t0, dt, jnp.zeros((), q0.dtype), scheme), (inputs, towards, start)
 
 
-def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, State, Origin]:
+def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, State, Origin, Verdicts]:
     """Go on from a state, with the system and the scheme that led to it."""
     if any(value is not None for value in given):
         raise ModelError("give either start, or q0 with v0 or q1, not both: a state has its own position and velocity")
-    origin = check_resumed(system, start, dt, scheme)
+    origin, verdicts = check_resumed(system, start, dt, scheme)
     q = as_coordinates(system, start.q, "start")
-    return _with_rank(system.astype(q.dtype), q, start.t, formulation), start, origin
+    return _with_rank(system.astype(q.dtype), q, start.t, formulation), start, origin, verdicts
 
 
 def _with_rank(system: System, q: Vector, t: Array, formulation: AbstractFormulation) -> System:
@@ -227,7 +244,6 @@ def _with_rank(system: System, q: Vector, t: Array, formulation: AbstractFormula
 
 def _velocity_towards(system, q1: Vector, q0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, newton: Newton) -> Vector:
     """The velocity with which the first step leads to `q1`."""
-    check_position(system, t0 + dt, q1, "q1")
     if not isinstance(scheme, AbstractVariational):
         raise ModelError(f"a start from q1 needs a scheme with a discrete Lagrangian; with {type(scheme).__name__} give v0")
     p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
@@ -248,14 +264,6 @@ def _check_steps(steps: int) -> None:
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
 
 
-def _time_step(dt: ArrayLike, q0: Vector) -> Array:
-    dt = jnp.asarray(dt, q0.dtype)
-    bad = known(~(dt > 0) | ~jnp.isfinite(dt))
-    if dt.ndim or (bad is not None and bad):
-        raise ModelError(f"dt must be a positive number, not {dt}")
-    return dt
-
-
 def _control_table(system: System, controls, origin: Origin, before: Array | int, steps: int):
     """One control a step, or `None`; so many steps were taken `before`."""
     if controls is None:
@@ -267,9 +275,11 @@ def _control_table(system: System, controls, origin: Origin, before: Array | int
     dtype = origin.dt.dtype
     if callable(controls):
         middle = jnp.arange(steps, dtype=dtype) + jnp.asarray(before, dtype) + 0.5
-        return jax.vmap(controls)(origin.t0 + origin.dt * middle)
-    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
-    for leaf in jax.tree.leaves(controls):
+        table = jax.vmap(controls)(origin.t0 + origin.dt * middle)
+    else:
+        table = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
+    for leaf in jax.tree.leaves(table):
         if leaf.shape[:1] != (steps,):
             raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
-    return controls
+        require_finite(leaf, "an array of controls")
+    return table

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from ..errors import ModelError, Result, SimulationError
+from ..errors import MOST_NAMED, ModelError, Result, SimulationError, member_name, name_members
+from ..numerics.arrays import known
 from ..schemes import AbstractScheme
 from ..system import System
 
@@ -57,7 +58,8 @@ class Trajectory(eqx.Module):
     `p` and `v` belong together, $p = \partial L/\partial v$, and fulfil the hidden constraints: `p` is the projected momentum (39),
     (40). `multipliers` are the discrete $\lambda_n$ of (22), (38), one-sided (47) at both ends; for redundant constraints the
     smallest ones. `results`, `newton_steps` and `residuals` speak of the steps that led to a row: the failure if there was one,
-    the largest number of iterations, the largest relative residual.
+    the largest number of iterations, the largest relative residual. The first row has the code of the start: one that was wrong inside
+    `jit`, where it cannot be refused, ends the motion there.
 
     For post-processing: `incoming` is $D_2 L_d(q_{n-1}, q_n)$, `reaction` the impulse of the constraint forces at the node (of
     one side only at both ends), `stages` the nodes inside the step that follows a row, `carried` what else the scheme carried there.
@@ -93,7 +95,7 @@ class Trajectory(eqx.Module):
 
     @property
     def successful(self) -> Bool[Array, "*batch"]:
-        """Whether every step was solved; one value for each member of a batch."""
+        """Whether the start was consistent and every step was solved; one value for each member of a batch."""
         return self.final.status.result == Result.SUCCESS
 
     @property
@@ -116,18 +118,22 @@ class Trajectory(eqx.Module):
             )
 
     def check(self, system: System | None = None) -> None:
-        """Raise `SimulationError` if a step failed, naming the step, the residual and the worst constraint.
+        """Raise `SimulationError` if the start was wrong or a step failed, naming the step, the residual and the worst constraint.
 
-        With the `system` of a mechanism, the joint or body of that constraint is named too.
+        Of a batch, it says which members failed, how many, and with which codes, and tells more of the first. With the `system` of a
+        mechanism, the joint or body of the constraint is named too.
         """
-        final, dts = jax.lax.stop_gradient((self.final, self.dt))
-        solved = np.asarray(final.status.result == Result.SUCCESS)
-        if solved.all():
+        codes = known(self.final.status.result)
+        if codes is None:
+            raise ModelError("check reads numbers, which jit and vmap hide: call it outside, on the trajectory that they return")
+        failed = np.argwhere(codes != Result.SUCCESS)
+        if len(failed) == 0:
             return
-        first = tuple(int(i) for i in np.argwhere(~solved)[0])
+        first = tuple(failed[0])
+        final, dts = jax.lax.stop_gradient((self.final, self.dt))
         state = jax.tree.map(lambda leaf: leaf[first], eqx.tree_at(lambda s: s.origin, final, None, is_leaf=lambda x: x is None))
-        dt = np.broadcast_to(np.asarray(dts), solved.shape)[first]
-        where = f"batch member {', '.join(map(str, first))} ({(~solved).sum()} of {solved.size} failed): " if first else ""
+        dt = np.broadcast_to(np.asarray(dts), codes.shape)[first]
+        where = f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
         raise SimulationError(where + _describe_failure(state, float(dt), system), self)
 
     def poisoned(self) -> "Trajectory":
@@ -140,11 +146,19 @@ class Trajectory(eqx.Module):
 def _describe_failure(state: State, dt: float, system: System | None) -> str:
     status, step = state.status, int(state.step)
     result = Result(int(status.result))
-    text = (
-        f"step {step} (t = {float(state.t):g} to {float(state.t + dt):g}) failed with {result.name} and relative residual "
-        f"{float(status.residual):.3g}: {result.meaning}."
-    )
+    if result.of_start:
+        begun = f"step {step}, " if step else ""
+        text = f"the start ({begun}t = {float(state.t):g}) was refused with {result.name}: {result.meaning}."
+        places = np.flatnonzero(~np.isfinite(np.asarray(state.q)))
+        text += f" Not finite in its position: {places[:MOST_NAMED].tolist()}." if places.size else ""
+    else:
+        text = (
+            f"step {step} (t = {float(state.t):g} to {float(state.t + dt):g}) failed with {result.name} and relative residual "
+            f"{float(status.residual):.3g}: {result.meaning}."
+        )
     if int(status.worst) >= 0:
         name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
-        text += f" Worst constraint at the last iterate: {name}, off by {float(status.violation):.3g}."
-    return text + f" The {step} steps before it are in the trajectory of this error."
+        when = "" if result.of_start else " at the last iterate"
+        how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
+        text += f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."
+    return text + (" No step was taken." if result.of_start else f" The {step} steps before it are in the trajectory of this error.")

@@ -14,7 +14,11 @@ from ..numerics.compile import compiled
 from ..numerics.linear import Dense
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
-from .load_steps import prepared, proportional, residual, solved
+from .load_steps import prepared, proportional, residual
+from .outcome import judged, require_solved, solved, with_start
+
+TOLD = ("step along the path", "take a smaller first factor, or hold what is free to move")
+"""What a step is called in messages, and what helps."""
 
 
 class EquilibriumPath(eqx.Module):
@@ -24,6 +28,10 @@ class EquilibriumPath(eqx.Module):
     factors: Float[Array, " rows"]
     results: Int[Array, " steps"]
     newton_steps: Int[Array, " steps"]
+
+    def check(self) -> None:
+        """Raise `ModelError` unless all steps were solved; of a batch it names the members that failed."""
+        require_solved(self.results, *TOLD)
 
 
 def equilibrium_path(
@@ -39,7 +47,7 @@ def equilibrium_path(
         raise ModelError("the first factor must not be zero: it tells how far each step goes, and in which direction of the loads")
     system, q, t = jax.lax.stop_gradient(prepared(system, q, t, steps))
     found = _follow(system, q, t, jax.lax.stop_gradient(jnp.asarray(first, q.dtype)), steps, newton)
-    return solved(found, throw, "step along the path", "take a smaller first factor, or hold what is free to move")
+    return solved(found, throw, *TOLD)
 
 
 @compiled
@@ -63,12 +71,13 @@ def _follow(system: System, q: Vector, t: Scalar, first: Float[Array, ""], steps
         carry = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, (*carry[:-1], jnp.array(False)))
         return carry, (carry[0], carry[2], result, solution.steps)
 
-    good = begin.result == Result.SUCCESS
+    begun = judged(system, q, t)
+    good = (begin.result == Result.SUCCESS) & (begun == Result.SUCCESS)
     _, (path, factors, results, iterations) = jax.lax.scan(step, (start, begin.value, first, first, good), length=steps - 1)
     return EquilibriumPath(
         jnp.concatenate([q[None], start[None], path]),
         jnp.concatenate([jnp.zeros(1, q.dtype), first[None], factors]),
-        jnp.append(begin.result, results),
+        with_start(begun, jnp.append(begin.result, results)),
         jnp.append(begin.steps, iterations),
     )
 

@@ -6,7 +6,6 @@ sought, at which redundant constraints are combined away.
 
 import abc
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,12 +15,11 @@ from ..assembly.model import Assembly, assembly_in
 from ..constraints.calculus import constraint_forces, constraint_jacobian, equations_of_motion
 from ..constraints.chart import pull_to_chart
 from ..constraints.counts import chart_size, constraint_count, fulfilled, redundant
-from ..constraints.inputs import as_coordinates
+from ..constraints.inputs import as_coordinates, require_finite
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import with_rank_if_cheap
 from ..constraints.split import Split, split
-from ..errors import ModelError, Result
-from ..numerics.arrays import known
+from ..errors import ModelError
 from ..numerics.lapack import solve
 from ..numerics.linear import Auto, Dense
 from ..numerics.linear.layout import Layout
@@ -192,20 +190,10 @@ def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[S
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
     if system.controlled:
         raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
-    q = as_coordinates(system, q, "q")
-    system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), jnp.asarray(t, q.dtype)
+    q, t = as_coordinates(system, q, "q"), jnp.asarray(t)
+    require_finite(t, "t")
+    system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), t.astype(q.dtype)
     return with_rank_if_cheap(system, q, t), q, t
-
-
-def solved(found: Any, throw: bool, what: str, advice: str) -> Any:
-    """What was found, unless a step in its `results` was not solved: an error, inside `jit` too."""
-    codes = known(found.results)
-    if throw and codes is None:
-        return eqx.error_if(found, jnp.any(found.results != Result.SUCCESS), f"a {what} was not solved; throw=False shows which")
-    if throw and codes is not None and codes.any():
-        failed = int((codes != Result.SUCCESS).argmax())
-        raise ModelError(f"{what} {failed + 1} of {codes.size} was not solved ({Result(int(codes[failed])).name}): {advice}")
-    return found
 
 
 def proportional(system: System, t: Scalar, q: Vector) -> AbstractLoading:

@@ -12,7 +12,11 @@ from ..errors import Result
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
-from .load_steps import WithMultipliers, prepared, proportional, residual, solved
+from .load_steps import WithMultipliers, prepared, proportional, residual
+from .outcome import judged, require_solved, solved, strayed, with_start
+
+TOLD = ("load step", "take more steps, start closer to the equilibrium, or hold what is free to move")
+"""What a step is called in messages, and what helps."""
 
 
 class Equilibrium(eqx.Module):
@@ -26,8 +30,12 @@ class Equilibrium(eqx.Module):
 
     @property
     def successful(self) -> Array:
-        """Whether all load steps were solved."""
-        return jnp.all(self.results == Result.SUCCESS)
+        """Whether all load steps were solved; one value for each member of a batch."""
+        return jnp.all(self.results == Result.SUCCESS, axis=-1)
+
+    def check(self) -> None:
+        """Raise `ModelError` unless all load steps were solved; of a batch it names the members that failed."""
+        require_solved(self.results, *TOLD)
 
 
 def equilibrium(
@@ -40,13 +48,13 @@ def equilibrium(
     - `q`: where to start. What is out of balance there is taken off in equal parts, one a step: started from a position free of stress,
       `steps` are load steps.
     - `newton`: the solver; load steps are long, so that its tangents are renewed in every iteration.
-    - `throw`: raise an error where a step was not solved; otherwise look at `results`.
+    - `throw`: raise an error where a step was not solved; otherwise look at `results`, or call `check()` outside `jit` and `vmap`. A start
+      with numbers that are not finite, where these hide it, is the code of the first step.
 
     The derivative by all parameters follows from the equations at the last position, whatever led there.
     """
     system, q, t = prepared(system, q, t, steps)
-    advice = "take more steps, start closer to the equilibrium, or hold what is free to move"
-    return solved(_solve(system, q, t, steps, newton), throw, "load step", advice)
+    return solved(_solve(system, q, t, steps, newton), throw, *TOLD)
 
 
 @compiled
@@ -54,7 +62,7 @@ def _solve(system: System, q: Vector, t: Scalar, steps: int, newton: Newton) -> 
     """The path by the few unknowns of a chart where there is one; its end, with derivatives, from the equations with multipliers."""
     fixed = jax.lax.stop_gradient((system, t, q))
     loading = proportional(*fixed)
-    solver = loading.solver(newton)
+    solver, begun = loading.solver(newton), judged(system, q, t)
 
     def step(carry, remaining):
         q, guess, alive = carry
@@ -67,10 +75,12 @@ def _solve(system: System, q: Vector, t: Scalar, steps: int, newton: Newton) -> 
         return after, (after[0], result, solution.steps)
 
     remaining = 1 - jnp.arange(1, steps + 1, dtype=q.dtype) / steps
-    begin = (fixed[2], jnp.zeros_like(loading.unknowns(loading.near(fixed[2]))), jnp.array(True))
+    begin = (fixed[2], jnp.zeros_like(loading.unknowns(loading.near(fixed[2]))), begun == Result.SUCCESS)
     (last, *_), (path, results, iterations) = jax.lax.scan(step, begin, remaining)
     rest = WithMultipliers.balanced(system, t, last)
     near = rest.near(last)
     end = rest.solver(newton)(residual, rest.unknowns(near), (rest, near, jnp.zeros((), q.dtype)), rest.scale(near), rest.layout(near))
-    path = jnp.concatenate([fixed[2][None], path])
-    return Equilibrium(rest.position(end.value, near), rest.multipliers(end.value, near), path, results.at[-1].max(end.result), iterations)
+    found, path = rest.position(end.value, near), jnp.concatenate([fixed[2][None], path])
+    ended = jnp.where(end.result == Result.SUCCESS, strayed(system, found, t), end.result)
+    results = with_start(begun, results.at[-1].max(ended))
+    return Equilibrium(found, rest.multipliers(end.value, near), path, results, iterations)

@@ -38,15 +38,16 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
     r"""The `count` slowest modes (default: all) about the equilibrium `q`, as `equilibrium` finds it.
 
     Forces without a potential count with the symmetric part of their derivative; forces that depend on velocities do not count.
-    Differentiable where frequencies are distinct.
+    Differentiable where frequencies are distinct. A position out of balance is an error; inside `jit`, where it cannot be one, the modes
+    are not a number.
     """
     q = as_coordinates(system, q, "q")
     system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), jnp.asarray(t, q.dtype)
     if system.rank is None:
         system = find_rank(system, q, t)
-    found, unbalanced, size = _modes(system, q, t)
-    off, size = known(unbalanced), known(size)
-    if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * max(size, float(jnp.finfo(q.dtype).tiny)):
+    found, unbalanced, at_rest = _modes(system, q, t)
+    if known(at_rest) is not None and not known(at_rest):
+        off = float(jax.lax.stop_gradient(unbalanced))
         raise ModelError(f"forces are out of balance by {off:.3g} at this position; use mbd.equilibrium(system, q) to find one at rest")
     squares = known(found.squares)
     if squares is not None and not np.isfinite(squares).all():
@@ -56,7 +57,7 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
 
 @compiled
 def _modes(system: System, q: Vector, t: Scalar) -> tuple[Modes, Array, Array]:
-    """All modes, the largest force out of balance, and the size of the forces that balance."""
+    """All modes, the largest force out of balance, and whether that is rounding: if not, modes are not a number."""
     zero = jnp.zeros_like(q)
     forces = lambda q: equations_of_motion(system, t, q, zero, zero)
     P = null_space(system, t, q, "chart" if system.has("chart") else "qr", split(system, t, q))
@@ -65,4 +66,8 @@ def _modes(system: System, q: Vector, t: Scalar) -> tuple[Modes, Array, Array]:
     K, M = P.T @ jax.jacfwd(balance)(q) @ P, P.T @ mass_matrix(system, t, q, zero) @ P
     squares, vectors = generalised_eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
     stiffness = jnp.max(jnp.abs(K), initial=0) * jnp.max(jnp.abs(q))
-    return Modes(squares, (P @ vectors).T), jnp.max(jnp.abs(P.T @ forces(q)), initial=0), stiffness
+    unbalanced = jnp.max(jnp.abs(P.T @ forces(q)), initial=0)
+    limits = jnp.finfo(q.dtype)
+    at_rest = ~(unbalanced > jnp.sqrt(limits.eps) * jnp.maximum(stiffness, limits.tiny))
+    factor = jnp.where(at_rest, 1, jnp.nan).astype(q.dtype)
+    return Modes(factor * squares, factor * (P @ vectors).T), unbalanced, at_rest

@@ -1,0 +1,91 @@
+"""Judgements of a start, as numbers: what is wrong with it, and which constraint is worst. They can be told inside `jit` and `vmap` too."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from ..errors import Result
+from ..numerics.arrays import known
+from ..system import Scalar, System, Vector
+from .calculus import constraint_rate, constraint_slopes
+
+
+class Verdict(eqx.Module):
+    """What is wrong with a start, or `SUCCESS`: a code, the worst constraint (-1 where none is to blame), and how far that is off."""
+
+    result: Int[Array, ""]
+    worst: Int[Array, ""]
+    violation: Float[Array, ""]
+
+
+def first_wrong(first: Verdict, *others: Verdict) -> Verdict:
+    """The first one that finds something wrong."""
+
+    def or_else(verdict: Verdict, other: Verdict) -> Verdict:
+        good = verdict.result == Result.SUCCESS
+        return jax.tree.map(lambda mine, its: jnp.where(good, its, mine), verdict, other)
+
+    return functools.reduce(or_else, others, first)
+
+
+def judge_inputs(values: PyTree, like: Vector, dt: Scalar | None = None) -> Verdict | None:
+    """Whether numbers are finite and the time step is positive, as far as they are hidden; `None` if none is: seen ones are refused."""
+    hidden = [leaf for leaf in jax.tree.leaves(values) if eqx.is_inexact_array(leaf) and known(leaf) is None]
+    verdicts = []
+    if hidden:
+        finite = functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in jax.lax.stop_gradient(hidden)])
+        verdicts.append(_verdict(~finite, Result.NON_FINITE_INPUT, like))
+    if dt is not None and known(dt) is None:
+        verdicts.append(judge_time_step(jax.lax.stop_gradient(dt), like))
+    return first_wrong(*verdicts) if verdicts else None
+
+
+def judge_belonging(belongs: Bool[Array, ""], like: Vector) -> Verdict:
+    """Whether a state belongs to the motion that is to go on from it."""
+    return _verdict(~belongs, Result.OTHER_MOTION, like)
+
+
+def judge_start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+    """Whether the time step is positive, the position on the constraint manifold, and the velocity tangent to it."""
+    return first_wrong(judge_time_step(dt, q), judge_position(system, t, q), judge_velocity(system, t, q, v, dt))
+
+
+def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
+    """Whether the time step is a positive number."""
+    dt = jnp.asarray(dt)
+    return _verdict(~((dt > 0) & jnp.isfinite(dt)), Result.BAD_TIME_STEP, like)
+
+
+def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
+    """Values of the constraints beside the size of their terms."""
+    size = jnp.max(jnp.abs(q)) * constraint_slopes(system, t, q)
+    drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
+    return _of_constraints(jnp.abs(system.constraints(t, q)), size + drift, Result.INCONSISTENT_POSITION, q)
+
+
+def judge_velocity(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+    """Rates of the constraints beside the size of their terms; no constraint is to blame where no velocity was found."""
+    steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
+    slopes = constraint_slopes(system, t, q)
+    noise = 64 * jnp.finfo(q.dtype).eps * slopes * jnp.max(jnp.abs(q)) / dt
+    terms = slopes * jnp.max(jnp.abs(v)) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+    rates = _of_constraints(jnp.abs(constraint_rate(system, t, q, v)), terms, Result.INCONSISTENT_VELOCITY, q)
+    return first_wrong(_verdict(~jnp.all(jnp.isfinite(v)), Result.INCONSISTENT_VELOCITY, q), rates)
+
+
+def _of_constraints(values: Float[Array, " m"], size: Float[Array, " m"], code: Result, like: Vector) -> Verdict:
+    """By the largest of the values that are not small beside their size; where a size is not finite, the first step tells why."""
+    if values.size == 0:
+        return _verdict(jnp.array(False), code, like)
+    off = (values > jnp.sqrt(jnp.finfo(like.dtype).eps) * size) | ~jnp.isfinite(values)
+    worst = jnp.argmax(jnp.where(off, values, -1))
+    return _verdict(jnp.any(off), code, like, worst, values[worst])
+
+
+def _verdict(wrong: Bool[Array, ""], code: Result, like: Vector, worst: Array | int = -1, violation: Array | float = 0.0) -> Verdict:
+    either = lambda yes, no, dtype: jnp.where(wrong, jnp.asarray(yes, dtype), jnp.asarray(no, dtype))
+    whole = jnp.int32
+    return Verdict(either(code, Result.SUCCESS, whole), either(worst, -1, whole), either(violation, 0, like.dtype))
