@@ -5,6 +5,7 @@ import functools
 from ..system import Structure
 from .model import Assembly
 from .rigid_motion import turned_over
+from .sizes import coordinate_sizes
 
 
 def structure_of(model: Assembly) -> Structure:
@@ -17,4 +18,5 @@ def structure_of(model: Assembly) -> Structure:
         owners=tuple(model.owners()),
         quadratic=True,
         leaps=functools.partial(turned_over, model),
+        sizes=functools.partial(coordinate_sizes, model),
     )

@@ -11,10 +11,11 @@ from ..numerics.compile import compiled
 from ..numerics.lapack import solve
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
-from .calculus import constraint_jacobian
+from .calculus import constraint_jacobian, constraint_slopes
 from .inputs import as_coordinates, vector_like
 from .manifold import manifold_at
 from .rank import find_rank
+from .units import extents, row_size, sizes
 
 
 def project(
@@ -22,8 +23,8 @@ def project(
 ) -> tuple[Vector, Vector]:
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
-    The configuration moves along the normal space at `q`, $q + G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an error.
+    The configuration moves along the normal space at `q`, $q + S^2 G^T(q)\,w$ with $g = 0$; the velocity changes least,
+    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`). Differentiable in everything. A guess from which the manifold is not reached is an error.
     """
     q = as_coordinates(system, q, "q")
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
@@ -31,12 +32,11 @@ def project(
     system = system.astype(q.dtype)
     if system.rank is None and manifold_at(system, t, q).decomposes:
         system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)
-    q1, v1, result = _project(system, q, v, t, newton)
-    outcome, remaining = known(result), known(jnp.abs(system.constraints(t, q1)))
-    if outcome is None or remaining is None:
+    q1, v1, result, off = _project(system, q, v, t, newton)
+    outcome, relative = known(result), known(off)
+    if outcome is None or relative is None:
         return q1, v1
-    far = remaining > np.sqrt(jnp.finfo(q.dtype).eps) * max(1.0, float(np.max(np.abs(np.asarray(jax.lax.stop_gradient(q1))))))
-    if outcome != Result.SUCCESS or far.any():
+    if outcome != Result.SUCCESS or (relative > np.sqrt(jnp.finfo(q.dtype).eps)).any():
         values = np.abs(np.asarray(system.constraints(t, q)))
         worst = system.constraint_name(int(values.argmax()))
         raise ModelError(
@@ -51,10 +51,13 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
     """Near the manifold by damped least squares, which need no rank: away from it redundant constraints look independent."""
 
     def body(_, q):
-        values, G = system.constraints(t, q), constraint_jacobian(system, t, q)
+        size = sizes(system, q)
+        G = constraint_jacobian(system, t, q) * size
+        length = row_size(G)
+        values, G = system.constraints(t, q) / length, G / length[:, None]
         damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
         floor = jnp.finfo(q.dtype).eps * jnp.trace(G @ G.T) * jnp.eye(values.size, dtype=q.dtype)
-        return q - G.T @ solve(G @ G.T + damping + floor, values)
+        return q - size * (G.T @ solve(G @ G.T + damping + floor, values))
 
     return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
 
@@ -62,4 +65,6 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 @compiled
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton):
     q, result = manifold_at(system, t, q).nearest(newton)
-    return q, manifold_at(system, t, q).nearest_velocity(v), result
+    size = constraint_slopes(system, t, q, extents(system, q))
+    off = jnp.abs(system.constraints(t, q)) / jnp.where(size > 0, size, 1)
+    return q, manifold_at(system, t, q).nearest_velocity(v), result, off

@@ -44,13 +44,15 @@ class AbstractScheme(eqx.Module):
 
     `acting` says where the constraint forces of a step act, and with it what their multipliers belong to: at its `"start"`, where their
     directions are known before the step, over the `"interval"`, or at its `"end"`. `rigid` says that the balance knows only of rigid
-    motions of bodies, so that coordinates have no inertia without the internal constraints.
+    motions of bodies, so that coordinates have no inertia without the internal constraints. `control_at` is the fraction of the step at
+    which forces see the control.
     """
 
     fractions: eqx.AbstractVar[tuple[float, ...]]
     weights: eqx.AbstractVar[tuple[float, ...]]
     acting: ClassVar[Literal["start", "interval", "end"]] = "start"
     rigid: ClassVar[bool] = False
+    control_at: ClassVar[float] = 0.5
 
     @property
     def stages(self) -> int:
@@ -75,7 +77,7 @@ class AbstractScheme(eqx.Module):
 
     @abc.abstractmethod
     def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
-        """What is carried into the first step, whose control may matter."""
+        """What is carried into the first step; the control is that at the start."""
 
     @abc.abstractmethod
     def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:
