@@ -20,7 +20,10 @@ class AbstractEnd(AbstractScheme):
     fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
     weights: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
     acting = "end"
-    control_at = 1.0
+
+    @property
+    def control_at(self) -> tuple[float, ...]:
+        return (1.0,)
 
     def directions(self, moves: Moves, step: StepInput) -> Float[Array, "1 m n"]:
         return constraint_jacobian(step.system, step.t0 + step.dt, step.q0 + moves[0])[None]
