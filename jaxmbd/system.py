@@ -30,6 +30,8 @@ class Structure(NamedTuple):
     - `owners`: for every constraint the name of what it belongs to.
     - `quadratic`: whether the kinetic energy is a quadratic form of the velocities.
     - `leaps(q, move)`: a code for steps that went so far that their equations cannot tell them from wrong ones, otherwise `SUCCESS`.
+    - `sizes(q)`: for every coordinate a change that matters as much as those of the others, such as a length of the mechanism beside one
+      for directions. Tolerances and nearest vectors are counted in them; without them all coordinates have one unit.
     """
 
     parts: tuple[int, ...] = ()
@@ -39,6 +41,7 @@ class Structure(NamedTuple):
     owners: tuple[str, ...] = ()
     quadratic: bool = False
     leaps: Callable | None = None
+    sizes: Callable | None = None
 
 
 class System(eqx.Module):
@@ -85,7 +88,7 @@ class System(eqx.Module):
         - `closures`: says that the chart fulfils all constraints but the last `closures` ones, that those it fulfils are independent and do
           not move, and that its $u$ has one more component for each that it leaves open. `NullSpace` and `Reparametrised` then
           decompose only the small matrix $G^c P^o$ (96).
-        - `structure`: a `Structure`, or a function of `params` that returns one; nothing depends on it but speed and messages.
+        - `structure`: a `Structure`, or a function of `params` that returns one; nothing depends on it but speed, tolerances and messages.
         - `params`: any pytree; its floating leaves become arrays.
         """
         if kinetic is not None or potential is not None:

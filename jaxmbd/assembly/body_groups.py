@@ -58,6 +58,16 @@ class AbstractBodyGroup(eqx.Module):
     def constraints(self, q: Coordinates) -> Float[Array, "count internal"]:
         """Internal constraints."""
 
+    @property
+    def length(self) -> Array | float:
+        """How far the nodes of a body reach, if it has several."""
+        return 0.0
+
+    def sizes(self, length: Array) -> Float[Array, "count size"]:
+        """Changes of the coordinates that matter alike: of those that are lengths by `length`, of directors by one."""
+        marked = jnp.abs(self.kind.lower(jnp.ones((4, 3), length.dtype).at[0].set(length)))
+        return jnp.broadcast_to(jnp.where(marked > 0, marked, 1), (self.count, self.size))
+
     def named_parameters(self) -> Named:
         """Parameters beside those of the frames, by name."""
         return {}

@@ -9,6 +9,7 @@ from ..errors import Result
 from ..system import Structure, Vector
 from .model import Assembly
 from .rigid_motion import lost_turns, turned_over
+from .sizes import coordinate_sizes
 
 
 def structure_of(model: Assembly) -> Structure:
@@ -21,6 +22,7 @@ def structure_of(model: Assembly) -> Structure:
         owners=tuple(model.owners()),
         quadratic=True,
         leaps=functools.partial(_leap, model),
+        sizes=functools.partial(coordinate_sizes, model),
     )
 
 

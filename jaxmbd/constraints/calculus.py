@@ -48,11 +48,13 @@ def constraint_forces(system: System, t: Scalar, q: Vector, multipliers: Float[A
     return jax.vjp(lambda q: system.constraints(t, q), q)[1](multipliers)[0]
 
 
-def constraint_slopes(system: System, t: Scalar, q: Vector) -> Float[Array, " m"]:
-    """About the length of each row of $G$, from its products with a few random vectors."""
+def constraint_slopes(system: System, t: Scalar, q: Vector, size: Vector) -> Float[Array, " m"]:
+    """About how much each constraint changes when coordinates do by their `size`: the length of each row of $G S$, from its products with
+    a few random vectors.
+    """
     if not system.has("constraints"):
         return jnp.zeros(0, q.dtype)
-    probes = jnp.asarray(np.random.default_rng(0).standard_normal((PROBES, q.size)), q.dtype)
+    probes = size * jnp.asarray(np.random.default_rng(0).standard_normal((PROBES, q.size)), q.dtype)
     _, slope = jax.linearize(lambda q: system.constraints(t, q), q)
     return jnp.sqrt(jnp.mean(jax.vmap(slope)(probes) ** 2, axis=0))
 

@@ -14,6 +14,7 @@ from .counts import chart_size, rank, rank_tolerance
 from .judgement import Verdict, judge_position, judge_start
 from .manifold import manifold_at
 from .split import Split, null_space
+from .units import extents, row_size, sizes, within
 
 
 def check_position(system: System, t: Scalar, q: Vector, name: str) -> Verdict | None:
@@ -78,10 +79,14 @@ def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: l
 
 
 def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
-    """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable."""
-    M = mass_matrix(system, t, q, v)
+    """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable.
+
+    A coordinate without inertia counts as the lightest of the others would, moved by its size.
+    """
+    M, size = mass_matrix(system, t, q, v), sizes(system, q)
     unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
-    unit = jnp.where(unit > 0, unit, 1)
+    lightest = jnp.min(jnp.where(unit > 0, unit * size, jnp.inf))
+    unit = jnp.where(unit > 0, unit, jnp.where(jnp.isfinite(lightest), lightest, 1) / size)
     return unit[:, None] * at.basis, M / jnp.outer(unit, unit)
 
 
@@ -120,19 +125,20 @@ def _check_basis(name: str, numbers: Float[Array, "4"]) -> None:
     values = known(numbers)
     if values is None:
         return
-    leaves, moved, size, length = values
+    leaves, moved, leaves_by, moves_by = values
     tolerance = float(np.sqrt(jnp.finfo(numbers.dtype).eps))
-    if moved > tolerance * length:
-        raise ModelError(f"chart(0, q) must be q, but moves it by {moved:.3g} (27)")
-    if leaves > tolerance * size:
-        raise ModelError(f"the columns of {name} leave the constraints at the rate {leaves:.3g}: G P must be zero (5)")
+    if moved > tolerance:
+        raise ModelError(f"chart(0, q) must be q, but moves it by {moves_by:.3g} (27)")
+    if leaves > tolerance:
+        raise ModelError(f"the columns of {name} leave the constraints at the rate {leaves_by:.3g}: G P must be zero (5)")
 
 
 def _basis(name: str, system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, "4"]:
-    """How far a null space matrix is off the null space, how far a chart moves at zero, and the sizes to compare with."""
+    """How far a null space matrix is off the null space, how far a chart moves at zero: both beside what they might, and as they are."""
     P = null_space(system, t, q, "user" if name == "null_space" else "chart", at)
     G = constraint_jacobian(system, t, q)
     zero = jnp.zeros(chart_size(system, q), q.dtype)
-    moved = jnp.max(jnp.abs(system.chart(zero, q, t, t) - q)) if name == "chart" else jnp.zeros((), q.dtype)
-    leaves, size = jnp.max(jnp.abs(G @ P), initial=0), jnp.max(jnp.abs(G) @ jnp.abs(P), initial=0)
-    return jnp.stack([leaves, moved, size, jnp.max(jnp.abs(q))])
+    moved = jnp.abs(system.chart(zero, q, t, t) - q) if name == "chart" else jnp.zeros_like(q)
+    leaves, size = jnp.abs(G @ P), sizes(system, q)
+    relative = leaves * within(P, size) / row_size(G * size)[:, None]
+    return jnp.stack([jnp.max(values, initial=0) for values in (relative, moved / extents(system, q), leaves, moved)])

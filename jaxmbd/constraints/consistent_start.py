@@ -11,10 +11,11 @@ from ..numerics.compile import compiled
 from ..numerics.lapack import solve
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
-from .calculus import constraint_jacobian
+from .calculus import constraint_jacobian, constraint_slopes
 from .inputs import as_coordinates, vector_like
 from .manifold import manifold_at
 from .rank import find_rank
+from .units import extents, row_size, sizes
 
 
 def project(
@@ -22,9 +23,10 @@ def project(
 ) -> tuple[Vector, Vector]:
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
-    The configuration moves along the normal space at `q`, $q + G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - G^+ (G v + \partial g/\partial t)$. Differentiable in everything. A guess from which the manifold is not reached is an
-    error; inside `jit` and `vmap`, where it cannot be one, position and velocity are not a number then, which `simulate` reports.
+    The configuration moves along the normal space at `q`, $q + S^2 G^T(q)\,w$ with $g = 0$; the velocity changes least,
+    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`). Differentiable in
+    everything. A guess from which the manifold is not reached is an error; inside `jit` and `vmap`, where it cannot be one, position and
+    velocity are not a number then, which `simulate` reports.
     """
     q = as_coordinates(system, q, "q")
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
@@ -48,10 +50,13 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
     """Near the manifold by damped least squares, which need no rank: away from it redundant constraints look independent."""
 
     def body(_, q):
-        values, G = system.constraints(t, q), constraint_jacobian(system, t, q)
+        size = sizes(system, q)
+        G = constraint_jacobian(system, t, q) * size
+        length = row_size(G)
+        values, G = system.constraints(t, q) / length, G / length[:, None]
         damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
         floor = jnp.finfo(q.dtype).eps * jnp.trace(G @ G.T) * jnp.eye(values.size, dtype=q.dtype)
-        return q - G.T @ solve(G @ G.T + damping + floor, values)
+        return q - size * (G.T @ solve(G @ G.T + damping + floor, values))
 
     return jax.lax.fori_loop(0, 50, body, q) if system.has("constraints") else q
 
@@ -60,8 +65,8 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton) -> tuple[Vector, Vector, Array]:
     """Position, velocity, and whether the manifold was reached: if not, they are not a number."""
     found, result = manifold_at(system, t, q).nearest(newton)
-    length = jnp.maximum(1, jnp.max(jnp.abs(found)))
-    near = jnp.abs(system.constraints(t, found)) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * length
+    size = constraint_slopes(system, t, found, extents(system, found))
+    near = jnp.abs(system.constraints(t, found)) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.where(size > 0, size, 1)
     reached = (result == Result.SUCCESS) & jnp.all(near)
     factor = jnp.where(reached, 1, jnp.nan).astype(q.dtype)
     return factor * found, factor * manifold_at(system, t, found).nearest_velocity(v), reached

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from ..numerics.lapack import singular_values
 from ..system import System, Vector
+from .units import row_size
 
 
 def constraint_count(system: System, q: Vector) -> int:
@@ -44,15 +45,8 @@ def rank_tolerance(dtype) -> float:
 
 
 def matrix_rank(G: Float[Array, "m k"], size: Float[Array, " m"] | None = None) -> Array:
-    """Rank of a Jacobian, its rows brought to comparable length so that units do not matter."""
+    """Rank of a Jacobian by coordinates of one unit, its rows brought to comparable length; `size` is what they have unless they cancel."""
     if G.size == 0:
         return jnp.array(0)
     values = singular_values(G / (row_size(G) if size is None else size)[:, None])
     return jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
-
-
-def row_size(G: Float[Array, "m n"], P: Float[Array, "n k"] | None = None) -> Float[Array, " m"]:
-    """The length of rows; of a product $G P$ the length that its rows have unless they cancel."""
-    size = jnp.linalg.norm(G, axis=1)
-    size = size if P is None or P.size == 0 else size * jnp.max(jnp.linalg.norm(P, axis=0))
-    return jnp.where(size > 0, size, 1)

@@ -11,6 +11,7 @@ from ..errors import Result
 from ..numerics.arrays import known
 from ..system import Scalar, System, Vector
 from .calculus import constraint_rate, constraint_slopes
+from .units import extents, sizes
 
 
 class Verdict(eqx.Module):
@@ -61,7 +62,7 @@ def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
 
 def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
     """Values of the constraints beside the size of their terms."""
-    size = jnp.max(jnp.abs(q)) * constraint_slopes(system, t, q)
+    size = constraint_slopes(system, t, q, extents(system, q))
     drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
     return _of_constraints(jnp.abs(system.constraints(t, q)), size + drift, Result.INCONSISTENT_POSITION, q)
 
@@ -69,9 +70,9 @@ def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
 def judge_velocity(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
     """Rates of the constraints beside the size of their terms; no constraint is to blame where no velocity was found."""
     steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    slopes = constraint_slopes(system, t, q)
-    noise = 64 * jnp.finfo(q.dtype).eps * slopes * jnp.max(jnp.abs(q)) / dt
-    terms = slopes * jnp.max(jnp.abs(v)) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
+    noise = 64 * jnp.finfo(q.dtype).eps * constraint_slopes(system, t, q, extents(system, q)) / dt
+    size = sizes(system, q)
+    terms = constraint_slopes(system, t, q, size) * jnp.max(jnp.abs(v) / size) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
     rates = _of_constraints(jnp.abs(constraint_rate(system, t, q, v)), terms, Result.INCONSISTENT_VELOCITY, q)
     return first_wrong(_verdict(~jnp.all(jnp.isfinite(v)), Result.INCONSISTENT_VELOCITY, q), rates)
 

@@ -7,6 +7,7 @@ from ..errors import Result
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector
 from .split import Split
+from .units import extents, within
 
 
 def normal_correction(
@@ -16,8 +17,7 @@ def normal_correction(
     if normal.shape[1] == 0:
         return move, jnp.int32(Result.SUCCESS)
     w = jnp.zeros(normal.shape[1], q.dtype)
-    size = jnp.max(jnp.abs(q + move)) / jnp.max(jnp.abs(normal))
-    solution = newton(_normal_residual, w, (system, t, q + move, at, normal), scale=jnp.full_like(w, size))
+    solution = newton(_normal_residual, w, (system, t, q + move, at, normal), scale=within(normal, extents(system, q + move)))
     return move + normal @ solution.value, solution.result
 
 

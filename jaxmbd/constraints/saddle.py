@@ -11,6 +11,12 @@ import jax.numpy as jnp
 from .calculus import constraint_forces, constraint_rate, equations_of_motion, momentum
 
 
+def in_units(x, args):
+    """Another problem, given by its residual and its arguments, for unknowns in `columns` units and with residuals in `rows` units."""
+    residual, columns, rows, given = args
+    return residual(columns * x, given) / rows
+
+
 def nearest(x, args):
     r"""With $A^T$ for `pull`: $y + A^T \lambda = r$ and $A y = 0$, so that $\lambda = (A A^T)^{-1} A r$."""
     pull, reaction = args
@@ -20,17 +26,17 @@ def nearest(x, args):
 
 
 def normal_move(x, args):
-    r"""A displacement $G^T(q)\,w$ that leads to the constraint manifold."""
-    system, t, q = args
+    r"""A displacement $S^2 G^T(q)\,w$ that leads to the constraint manifold."""
+    system, t, q, size = args
     move, w = x[: q.size], x[q.size :]
-    return jnp.concatenate([move - constraint_forces(system, t, q, w), system.constraints(t, q + move)])
+    return jnp.concatenate([move - size**2 * constraint_forces(system, t, q, w), system.constraints(t, q + move)])
 
 
 def normal_change(x, args):
     """The admissible velocity nearest to a wanted one."""
-    system, t, q, wanted = args
+    system, t, q, size, wanted = args
     v, w = x[: q.size], x[q.size :]
-    return jnp.concatenate([v - wanted - constraint_forces(system, t, q, w), constraint_rate(system, t, q, v)])
+    return jnp.concatenate([v - wanted - size**2 * constraint_forces(system, t, q, w), constraint_rate(system, t, q, v)])
 
 
 def legendre(x, args):

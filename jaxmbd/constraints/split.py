@@ -5,19 +5,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..numerics.lapack import qr, solve, svd
+from ..numerics.lapack import qr, svd
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian
 from .chart import chart_directions, closure_jacobian
-from .counts import fulfilled, rank, rank_tolerance, row_size
+from .counts import fulfilled, rank, rank_tolerance
+from .units import least, row_size, sizes, within
 
 
 class Split(eqx.Module):
-    r"""An orthonormal split of a space of increments at one configuration, constant under differentiation.
+    r"""A split of a space of increments at one configuration, constant under differentiation.
 
     The increments are those of the coordinates, or those of a chart that leaves some constraints to be closed; `directions` $P^o$
     leads from the latter to coordinates (`None`: they are the same). `normal` and `tangent` span what the constraints forbid and what
-    they admit. `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
+    they admit, and are orthonormal if increments are counted in sizes of their own. `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
     constraints that the chart leaves open. `regular` says whether the rank is the one that was asked for.
     """
 
@@ -59,7 +60,8 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
     system, t, q = jax.lax.stop_gradient((system, t, q))
     directions = chart_directions(system, t, q)
     count, G = fulfilled(system, q), closure_jacobian(system, t, q)
-    small = decompose(G @ directions, rank(system, q) - count, row_size(G, directions))
+    size = sizes(system, q)
+    small = decompose(G @ directions, rank(system, q) - count, within(directions, size), row_size(G * size))
     if small.rows is None:
         return Split(None, small.normal, small.tangent, small.regular, None, directions)
     rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
@@ -68,30 +70,35 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
 
 def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     """The split of $R^n$ at `q`."""
-    G = jax.lax.stop_gradient(constraint_jacobian(system, t, q))
-    return decompose(G, rank(system, q))
+    system, t, q = jax.lax.stop_gradient((system, t, q))
+    return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
 
 
-def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " m"] | None = None) -> Split:
-    """A QR decomposition (9), or for redundant constraints a singular value decomposition."""
-    m, k = G.shape
-    size = row_size(G) if size is None else size
+def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " k"], lengths: Float[Array, " m"] | None = None) -> Split:
+    """A QR decomposition (9), or for redundant constraints a singular value decomposition, for increments of these sizes.
+
+    `lengths` are those that rows have unless they cancel, by default their own.
+    """
+    (m, k), G = G.shape, G * size
+    lengths = row_size(G) if lengths is None else lengths
     if rank == 0:
         rows = jnp.zeros((0, m), G.dtype) if m else None
-        return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.eye(k, dtype=G.dtype), jnp.array(True))
+        return Split(rows, jnp.zeros((k, 0), G.dtype), jnp.diag(size), jnp.array(True))
     if rank == m:
-        Q, R = qr((G / size[:, None]).T)
-        return Split(None, Q[:, :m], Q[:, m:], jnp.abs(jnp.diagonal(R)).min() > rank_tolerance(G.dtype))
-    U, values, Vt = svd(G / size[:, None])
+        Q, R = qr((G / lengths[:, None]).T)
+        Q, regular = size[:, None] * Q, jnp.abs(jnp.diagonal(R)).min() > rank_tolerance(G.dtype)
+        return Split(None, Q[:, :m], Q[:, m:], regular)
+    U, values, Vt = svd(G / lengths[:, None])
     found = jnp.sum(values > rank_tolerance(G.dtype) * jnp.maximum(values[0], 1))
-    return Split((U[:, :rank] / size[:, None]).T, Vt[:rank].T, Vt[rank:].T, found == rank)
+    V = size[:, None] * Vt.T
+    return Split((U[:, :rank] / lengths[:, None]).T, V[:, :rank], V[:, rank:], found == rank)
 
 
-def correct_null_space(G: Float[Array, "r k"], N0: Float[Array, "k d"]) -> Float[Array, "k d"]:
-    r"""$N = N_0 - G^T (G G^T)^{-1} G N_0$: a basis near `N0`, exactly in the null space of $G$ and smooth in $G$."""
+def correct_null_space(G: Float[Array, "r k"], N0: Float[Array, "k d"], size: Float[Array, " k"]) -> Float[Array, "k d"]:
+    r"""$N = N_0 - S^2 G^T (G S^2 G^T)^{-1} G N_0$: a basis near `N0`, exactly in the null space of $G$ and smooth in $G$."""
     if G.shape[0] == 0:
         return N0
-    return N0 - G.T @ solve(G @ G.T, G @ N0)
+    return N0 - least(G, G @ N0, size)
 
 
 def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> Float[Array, "n d"]:
@@ -106,6 +113,7 @@ def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> 
         if not system.closures:
             return directions
         K = closure_jacobian(system, t, q) @ directions
-        return directions @ correct_null_space(K if at.closing is None else at.closing @ K, at.tangent)
+        size = jax.lax.stop_gradient(within(directions, sizes(system, q)))
+        return directions @ correct_null_space(K if at.closing is None else at.closing @ K, at.tangent, size)
     G = constraint_jacobian(system, t, q)
-    return correct_null_space(at.independent(G), at.basis)
+    return correct_null_space(at.independent(G), at.basis, jax.lax.stop_gradient(sizes(system, q)))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from ..constraints.counts import constraint_count, fulfilled
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..constraints.split import Split
+from ..constraints.units import extents
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 
@@ -99,7 +100,6 @@ class AbstractFormulation(eqx.Module):
         """The displacements of the nodes that belong to the unknowns."""
 
 
-def unit_length(moves: Moves, problem: Problem) -> Float[Array, " sn"]:
-    """The largest coordinate, as the length by which steps and residuals are measured."""
-    length = jnp.maximum(jnp.max(jnp.abs(problem.step.q0)), jnp.max(jnp.abs(moves)))
-    return jnp.full(moves.size, jnp.where(length > 0, length, 1))
+def extent(moves: Moves, problem: Problem) -> Float[Array, " n"]:
+    """How large coordinates are, by which steps and residuals are measured."""
+    return extents(problem.step.system, problem.step.q0, jnp.max(jnp.abs(moves), axis=0))

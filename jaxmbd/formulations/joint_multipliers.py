@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from ..assembly.model import Assembly, as_assembly
 from ..assembly.rigid_motion import on_bodies
+from ..assembly.sizes import twist_sizes
 from ..constraints.calculus import constraint_jacobian
 from ..constraints.counts import redundant
 from ..constraints.manifold import manifold_at
@@ -83,7 +84,8 @@ def _joint_split(step: StepInput) -> Split:
     system, t, q = jax.lax.stop_gradient((step.system, step.t0, step.q0))
     model, count = as_assembly(system), _internal(step)
     G = constraint_jacobian(system, t, q)[count:]
-    return decompose(jax.vmap(lambda row: on_bodies(model, q, row))(G), rank=(system.rank or 0) - count)
+    on_each = jax.vmap(lambda row: on_bodies(model, q, row))(G)
+    return decompose(on_each, rank=(system.rank or 0) - count, size=twist_sizes(model, q))
 
 
 def _places(moves: Moves, problem: Problem) -> Moves:

@@ -7,10 +7,10 @@ from jaxtyping import Array, Float
 
 from ..constraints.manifold import manifold_at
 from ..constraints.split import Split
-from ..numerics.lapack import solve
+from ..constraints.units import fit, sizes
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
-from .base import AbstractFormulation, Moves, Problem, unit_length
+from .base import AbstractFormulation, Moves, Problem, extent
 
 
 class Multipliers(AbstractFormulation):
@@ -41,11 +41,9 @@ class Multipliers(AbstractFormulation):
         if directions.shape[1] == 0:
             return moves.ravel()
 
-        def recover(G, balance):
-            rows = problem.split.independent(G)
-            return solve(rows @ rows.T, rows @ balance)
-
-        return jnp.concatenate([moves.ravel(), jax.vmap(recover)(directions, balance).ravel()])
+        size = sizes(problem.step.system, problem.step.q0)
+        recovered = jax.vmap(lambda G, balance: fit(problem.split.independent(G), balance, size))(directions, balance)
+        return jnp.concatenate([moves.ravel(), recovered.ravel()])
 
     def units(self, problem: Problem) -> tuple[np.ndarray, int]:
         return np.arange(problem.scheme.stages * problem.step.q0.size), problem.scheme.stages * problem.rank
@@ -63,7 +61,7 @@ class Multipliers(AbstractFormulation):
 def with_zero_multipliers(moves: Moves, count: int, problem: Problem) -> tuple[Array, Array]:
     """Moves followed by `count` multipliers a stage, all zero, and the size of these unknowns."""
     multipliers = jnp.zeros(moves.shape[0] * count, moves.dtype)
-    return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([unit_length(moves, problem), multipliers])
+    return jnp.concatenate([moves.ravel(), multipliers]), jnp.concatenate([jnp.tile(extent(moves, problem), len(moves)), multipliers])
 
 
 def leading_moves(x: Array, problem: Problem) -> Moves:

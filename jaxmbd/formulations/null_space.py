@@ -9,11 +9,11 @@ from jaxtyping import Array, Float
 
 from ..constraints.counts import redundant
 from ..constraints.split import Split, correct_null_space, null_space, split, split_coordinates
+from ..constraints.units import fit, sizes
 from ..errors import ModelError
-from ..numerics.lapack import solve
 from ..schemes import AbstractScheme, StepInput
 from ..system import System
-from .base import AbstractFormulation, Moves, Problem, unit_length
+from .base import AbstractFormulation, Moves, Problem, extent
 from .multipliers import Multipliers
 
 
@@ -31,7 +31,7 @@ class NullSpace(AbstractFormulation):
         return with_basis(scheme, step, source, split_for(source, step, redundant(step.system, step.q0)))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
-        return moves.ravel(), unit_length(moves, problem)
+        return moves.ravel(), jnp.tile(extent(moves, problem), len(moves))
 
     def residual(self, x: Array, problem: Problem) -> Array:
         moves = self.moves(x, problem)
@@ -97,5 +97,6 @@ def _balance_on_implicit_null_space(moves: Moves, problem: Problem) -> Float[Arr
     if problem.rank == 0:
         return problem.basis.T @ balance[0]
     rows, b = jax.lax.stop_gradient((problem.split.independent(problem.scheme.directions(moves, problem.step)[0]), balance[0]))
-    mu = solve(rows @ rows.T, rows @ b)
-    return correct_null_space(rows, problem.basis).T @ (balance - problem.constraint_forces(moves, mu[None]))[0]
+    size = jax.lax.stop_gradient(sizes(problem.step.system, problem.step.q0))
+    mu = fit(rows, b, size)
+    return correct_null_space(rows, problem.basis, size).T @ (balance - problem.constraint_forces(moves, mu[None]))[0]

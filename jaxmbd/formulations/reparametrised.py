@@ -10,12 +10,12 @@ from jaxtyping import Array
 from ..constraints.counts import redundant
 from ..constraints.projection import normal_correction
 from ..constraints.split import split_coordinates
+from ..constraints.units import fit, sizes, within
 from ..errors import ModelError
-from ..numerics.lapack import solve
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
 from ..system import System
-from .base import AbstractFormulation, Moves, Problem, unit_length
+from .base import AbstractFormulation, Moves, Problem, extent
 from .multipliers import Multipliers
 from .null_space import null_space_source, reduced_balance, split_for, with_basis
 
@@ -42,10 +42,9 @@ class Reparametrised(AbstractFormulation):
         directions = problem.basis if problem.split.directions is None else problem.split.directions
         if self._implicit(problem.step.system):
             directions = problem.split.tangent
-        increments = solve(directions.T @ directions, directions.T @ moves.T).T
-        largest = jnp.max(jnp.abs(directions), initial=0)
-        size = unit_length(moves, problem)[0] / jnp.where(largest > 0, largest, 1)
-        return increments.ravel(), jnp.full(increments.size, size)
+        size = sizes(problem.step.system, problem.step.q0)
+        increments = jax.vmap(lambda move: fit(directions.T, move, 1 / size))(moves)
+        return increments.ravel(), jnp.tile(within(directions, extent(moves, problem)), len(moves))
 
     def residual(self, x: Array, problem: Problem) -> Array:
         moves, system = self.moves(x, problem), problem.step.system

@@ -11,16 +11,28 @@ import jax.numpy as jnp
 # XLA's newer code generator for CPU takes almost twice as long over the many small operations of a step, and its code is not faster.
 OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
+KEPT = 32
+"""Programs of one function that are kept, each of some megabytes: for systems of other functions or structure, shapes, or static arguments."""
+
 
 def compiled(function: Callable) -> Callable:
-    """`eqx.filter_jit` with the options of the backend; inside another transformation the outermost `jit` decides on them."""
+    """`eqx.filter_jit` with the options of the backend; inside another transformation the outermost `jit` decides on them.
+
+    Programs hold on to the functions they were made from, so that none would ever be freed while systems are built anew again and again.
+    When there are too many, all are dropped, and those still in use are compiled again.
+    """
     plain = eqx.filter_jit(function)
     with_options: Any = eqx.filter_jit
     for_backend = {name: with_options(function, compiler_options=options) for name, options in OPTIONS.items()}
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        return (plain if _traced((args, kwargs)) else for_backend.get(jax.default_backend(), plain))(*args, **kwargs)
+        if _traced((args, kwargs)):
+            return plain(*args, **kwargs)
+        program = for_backend.get(jax.default_backend(), plain)
+        if program._cached._cache_size() >= KEPT:
+            program._cached.clear_cache()
+        return program(*args, **kwargs)
 
     return call
 

@@ -1,6 +1,6 @@
 """Time discretisations."""
 
-from .base import AbstractScheme as AbstractScheme, StepInput as StepInput
+from .base import AbstractScheme as AbstractScheme, Samples as Samples, StepInput as StepInput
 from .energy_momentum import AbstractInterval as AbstractInterval, EnergyMomentum as EnergyMomentum
 from .galerkin import Galerkin as Galerkin
 from .generalized_alpha import AbstractEnd as AbstractEnd, GeneralizedAlpha as GeneralizedAlpha

@@ -14,6 +14,12 @@ Memory = tuple[Vector, PyTree]
 """What passes from step to step: the momentum that arrives, and what else a scheme carries."""
 
 
+class Samples(eqx.Module):
+    """A control that varies within a step: its values at several times, one row a time."""
+
+    values: PyTree
+
+
 class StepInput(eqx.Module):
     """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share.
 
@@ -44,13 +50,19 @@ class AbstractScheme(eqx.Module):
 
     `acting` says where the constraint forces of a step act, and with it what their multipliers belong to: at its `"start"`, where their
     directions are known before the step, over the `"interval"`, or at its `"end"`. `rigid` says that the balance knows only of rigid
-    motions of bodies, so that coordinates have no inertia without the internal constraints.
+    motions of bodies, so that coordinates have no inertia without the internal constraints. `control_at` are the fractions of the step at
+    which forces see controls that are functions of time; of several, forces get `Samples`.
     """
 
     fractions: eqx.AbstractVar[tuple[float, ...]]
     weights: eqx.AbstractVar[tuple[float, ...]]
     acting: ClassVar[Literal["start", "interval", "end"]] = "start"
     rigid: ClassVar[bool] = False
+
+    @property
+    def control_at(self) -> tuple[float, ...]:
+        """Fractions of the step at which forces see controls."""
+        return (0.5,)
 
     @property
     def stages(self) -> int:
@@ -75,7 +87,7 @@ class AbstractScheme(eqx.Module):
 
     @abc.abstractmethod
     def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
-        """What is carried into the first step, whose control may matter."""
+        """What is carried into the first step; the control is that at the start."""
 
     @abc.abstractmethod
     def advance(self, moves: Float[Array, "s n"], step: StepInput) -> Memory:

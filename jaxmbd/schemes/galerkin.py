@@ -42,6 +42,10 @@ class Galerkin(AbstractVariational):
         self.values = tuple(map(_numbers, interpolation(nodes, points)))
         self.rates = tuple(map(_numbers, interpolation(nodes, points, derivative=1)))
 
+    @property
+    def control_at(self) -> tuple[float, ...]:
+        return self.points
+
     def discrete_lagrangian(self, system: Lagrangian, t: Scalar, dt: Scalar, q: Float[Array, "nodes n"]) -> Scalar:
         points, weights, values, rates = (jnp.asarray(a, q.dtype) for a in (self.points, self.point_weights, self.values, self.rates))
         lagrangian = jax.vmap(system.lagrangian)

@@ -15,11 +15,15 @@ Moves = Float[Array, "1 n"]
 
 
 class AbstractEnd(AbstractScheme):
-    """Two nodes; forces and constraint forces are balanced at the second, and loads that vary in time have their value there."""
+    """Two nodes; forces and constraint forces are balanced at the second; loads that vary in time, and controls, have their value there."""
 
     fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
     weights: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
     acting = "end"
+
+    @property
+    def control_at(self) -> tuple[float, ...]:
+        return (1.0,)
 
     def directions(self, moves: Moves, step: StepInput) -> Float[Array, "1 m n"]:
         return constraint_jacobian(step.system, step.t0 + step.dt, step.q0 + moves[0])[None]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.calculus import constraint_forces, constraint_jacobian, momentum
 from ..constraints.manifold import AbstractManifold
 from ..system import Scalar, System, Vector
-from .base import AbstractScheme, Memory, StepInput
+from .base import AbstractScheme, Memory, Samples, StepInput
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class AbstractVariational(AbstractScheme):
 
     def virtual_work(self, q: Float[Array, "nodes n"], step: StepInput) -> Float[Array, "nodes n"]:
         """Discrete forces on every node."""
-        work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step), step.t0, step.dt, jnp.hstack([q, at])))
+        work = jax.grad(lambda q, at: self.discrete_lagrangian(_Work(step, self.control_at), step.t0, step.dt, jnp.hstack([q, at])))
         return work(q, q)
 
     def predict(self, extrapolated: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
@@ -85,12 +85,20 @@ def _path(moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "nodes n"
 class _Work:
     r"""$f(t, \bar q, \bar v) \cdot q$ on doubled coordinates $(q, \bar q)$; the forces see only the barred half."""
 
-    def __init__(self, step: StepInput):
-        self.step = step
+    def __init__(self, step: StepInput, control_at: tuple[float, ...]):
+        self.step, self.control_at = step, control_at
 
     def lagrangian(self, t: Scalar, q: Vector, v: Vector) -> Scalar:
         position, at = jnp.split(q, 2)
-        return self.step.system.forces(t, at, jnp.split(v, 2)[1], self.step.control) @ position
+        return self.step.system.forces(t, at, jnp.split(v, 2)[1], self._control(t)) @ position
+
+    def _control(self, t: Scalar) -> PyTree:
+        """The control of the step, or that of its samples which is nearest to a time."""
+        step = self.step
+        if not isinstance(step.control, Samples):
+            return step.control
+        place = jnp.argmin(jnp.abs(step.t0 + step.dt * jnp.asarray(self.control_at, step.q0.dtype) - t))
+        return jax.tree.map(lambda leaf: leaf[place], step.control.values)
 
 
 class AbstractTwoNode(AbstractVariational):

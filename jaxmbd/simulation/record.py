@@ -40,11 +40,12 @@ class Departure(eqx.Module):
 
 
 class Reader(NamedTuple):
-    """What all rows of a motion share."""
+    """What all rows of a motion share, and the control at the first of them."""
 
     system: System
     scheme: AbstractScheme
     dt: Scalar
+    control: PyTree = None
 
     def input(self, node: Node, control: PyTree = None) -> StepInput:
         """What was known before the step that left a node."""
@@ -153,6 +154,6 @@ def _means(reader: Reader, nodes: Node, leaving: Departure | None, arriving: Dep
     if reader.scheme.acting == "end":
         first = jax.tree.map(lambda leaf: leaf[0], leaving)
         v, _ = reader.motion(first.node, reader.manifold(first.node))
-        return jnp.concatenate([reader.manifold(first.node).acceleration(v, first.control)[1][None], before])
+        return jnp.concatenate([reader.manifold(first.node).acceleration(v, reader.control)[1][None], before])
     after = before if arriving is leaving else over_rows(reader.step_multipliers, leaving)
     return jnp.concatenate([after[:1], 0.5 * (before[:-1] + after[1:]), before[-1:]])

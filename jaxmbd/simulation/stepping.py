@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.calculus import constraint_slopes
 from ..constraints.inputs import require_time_step
 from ..constraints.judgement import judge_inputs
+from ..constraints.units import extents
 from ..errors import Result
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.newton import Newton
@@ -73,8 +74,7 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
     worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
     if values.size:
-        length = jnp.maximum(jnp.max(jnp.abs(before.q0)), jnp.max(jnp.abs(q1)))
-        size = length * constraint_slopes(system, before.t0, before.q0)
+        size = constraint_slopes(system, before.t0, before.q0, extents(system, before.q0, q1))
         off = jnp.any(values > jnp.sqrt(jnp.finfo(q1.dtype).eps) * size)
         redundant = system.rank is not None and system.rank < values.size
         strayed = jnp.int32(Result.RANK_CHANGED if redundant else Result.OFF_MANIFOLD)

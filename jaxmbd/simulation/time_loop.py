@@ -22,6 +22,7 @@ from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
 from ..system import System, Vector, VectorLike
+from .controls import Controls, controls_of
 from .record import Departure, Node, Reader, Row, append, read_columns
 from .save import Save
 from .solving import Method
@@ -59,8 +60,9 @@ def simulate(
       as if it had not stopped, with the same system and scheme.
     - `scheme`: by default the system's own discrete Lagrangian, or else `Midpoint()`.
     - `formulation`: `Multipliers()`, `NullSpace()` or `Reparametrised()`.
-    - `controls`: a function of time, taken at the middle of a step, or a pytree of arrays with one row a step; it is passed to forces
-      that take a fifth argument.
+    - `controls`: a function of time, taken where the scheme balances forces (`scheme.control_at`), or a pytree of arrays with one row a
+      step, which holds over the step; it is passed to forces that take a fifth argument. Schemes that balance forces at the end of
+      a step take a row as the value in its middle, and continue the line through it and the row before it.
     - `save`: a row every `save` steps (default 1), `"end"` for the last state alone, or a `Save`, which also says which fields.
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
@@ -75,13 +77,15 @@ def simulate(
     kept.stride(steps)
     if start is None:
         system, start_at, origin, verdicts = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
-        table = _control_table(system, controls, origin, 0, steps)
-        state = _first_state(system, *start_at, origin, _first(table))
+        given = controls_of(system, controls, origin, 0, steps)
+        state = _first_state(system, *start_at, _with_last_control(origin, given), given.first)
     else:
         system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
-        table = _control_table(system, controls, origin, start.step, steps)
-    state = blamed(state, *verdicts, judge_inputs(table, state.q))
-    trajectory = _run(system, state, state.origin or origin, table, Method(origin.scheme, formulation, newton), steps, kept)
+        given = controls_of(system, controls, origin, start.step, steps)
+        state = eqx.tree_at(lambda s: s.origin, state, _with_last_control(origin, given))
+    state = blamed(state, *verdicts, judge_inputs(given.table, state.q))
+    method = Method(origin.scheme, formulation, newton)
+    trajectory = _run(system, state, state.origin or origin, given._replace(last=None), method, steps, kept)
     if not throw:
         return trajectory
     if known(trajectory.successful) is None:
@@ -121,12 +125,12 @@ def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control
 
 
 @compiled
-def _run(system: System, state: State, origin: Origin, table: PyTree, method: Method, steps: int, save: Save) -> Trajectory:
+def _run(system: System, state: State, origin: Origin, controls: Controls, method: Method, steps: int, save: Save) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
     initial = eqx.tree_at(lambda s: s.origin, state, None)
     dt, scheme, stride, only_end = origin.dt, method.scheme, save.stride(steps), save.every == "end"
     system = system.with_step(dt)
-    reader = Reader(system, scheme, dt)
+    reader = Reader(system, scheme, dt, controls.first)
     leaving = not only_end and save.asks("stages", "multipliers", "reaction")
     arriving = scheme.acting != "start" and save.asks("multipliers")
 
@@ -151,7 +155,7 @@ def _run(system: System, state: State, origin: Origin, table: PyTree, method: Me
         return (after, total), (kept, departure, marks.last, outcome)
 
     count = jnp.arange(steps, dtype=jnp.int32) % stride
-    inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count, table))
+    inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count, controls.table))
     (final, total), (kept, left, arrived, outcome) = jax.lax.scan(row, (initial, save.initial), inputs)
     nodes = jax.tree.map(lambda leaf: leaf[None], Node.of(final)) if only_end else _with_last(kept, final)
     arrived = left if stride == 1 and leaving else arrived
@@ -200,6 +204,11 @@ def _outcomes(outcome: tuple[Array, ...], reached: Array, begun: Array, stride: 
     late = (results != Result.SUCCESS) & ((first_steps > reached) | (begun != Result.SUCCESS))
     results = jnp.where(late, jnp.int32(Result.NOT_REACHED), results)
     return [jnp.append(begun, results), *(jnp.concatenate([jnp.zeros_like(column[:1]), column]) for column in others)]
+
+
+def _with_last_control(origin: Origin, given: Controls) -> Origin:
+    """Where a motion comes from, with what its next steps will have to know of its controls."""
+    return eqx.tree_at(lambda o: o.control, origin, given.last, is_leaf=lambda x: x is None)
 
 
 def _first(table: PyTree) -> PyTree:
@@ -262,24 +271,3 @@ def _scheme_of(system: System, scheme: AbstractScheme | None) -> AbstractScheme:
 def _check_steps(steps: int) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
-
-
-def _control_table(system: System, controls, origin: Origin, before: Array | int, steps: int):
-    """One control a step, or `None`; so many steps were taken `before`."""
-    if controls is None:
-        if system.controlled:
-            raise ModelError("the forces of this system take a control: pass controls to simulate")
-        return None
-    if not system.controlled:
-        raise ModelError("controls were given, but forces takes no fifth argument to receive them")
-    dtype = origin.dt.dtype
-    if callable(controls):
-        middle = jnp.arange(steps, dtype=dtype) + jnp.asarray(before, dtype) + 0.5
-        table = jax.vmap(controls)(origin.t0 + origin.dt * middle)
-    else:
-        table = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
-    for leaf in jax.tree.leaves(table):
-        if leaf.shape[:1] != (steps,):
-            raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
-        require_finite(leaf, "an array of controls")
-    return table

@@ -25,12 +25,16 @@ class Status(eqx.Module):
 
 
 class Origin(eqx.Module):
-    """Where a motion comes from: the time of its first step, its time step and scheme, and a number that tells systems apart."""
+    """Where a motion comes from: the time of its first step, its time step and scheme, and a number that tells systems apart.
+
+    `control` is the last row of a table of controls, if the scheme has to know it in the next step.
+    """
 
     t0: Float[Array, ""]
     dt: Float[Array, ""]
     fingerprint: Float[Array, ""]
     scheme: AbstractScheme
+    control: PyTree = None
 
 
 class State(eqx.Module):

@@ -19,8 +19,8 @@ from ..constraints.inputs import as_coordinates, require_finite
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import with_rank_if_cheap
 from ..constraints.split import Split, split
+from ..constraints.units import extents, fit, sizes
 from ..errors import ModelError
-from ..numerics.lapack import solve
 from ..numerics.linear import Auto, Dense
 from ..numerics.linear.layout import Layout
 from ..numerics.newton import Newton
@@ -171,7 +171,7 @@ class WithMultipliers(AbstractLoading):
         return near.at.spread(x[near.q.size :])
 
     def scale(self, near: Near) -> Unknowns:
-        return jnp.pad(_lengths(near.q, near.q.size), (0, self._layout(near).multipliers))
+        return jnp.pad(extents(self.system, near.q), (0, self._layout(near).multipliers))
 
     def layout(self, near: Near) -> Layout:
         layout = self._layout(near)
@@ -245,7 +245,7 @@ def _supports(system: System, t: Scalar, q: Vector, at: Split) -> Float[Array, "
     if at.rows is None:
         return manifold_at(system, t, q).sharing().multipliers(-_force(system, t, q))
     G = at.independent(constraint_jacobian(system, t, q))
-    return solve(G @ G.T, -G @ _force(system, t, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
+    return fit(G, -_force(system, t, q), sizes(system, q)) if G.shape[0] else jnp.zeros(0, q.dtype)
 
 
 def _lengths(q: Vector, count: int) -> Unknowns:

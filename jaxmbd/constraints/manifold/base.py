@@ -5,16 +5,19 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from ...numerics.linear.layout import Layout
 from ...numerics.newton import Newton, Solution
 from ...system import Scalar, System, Vector
 from .. import saddle
-from ..calculus import constraint_forces
+from ..calculus import constraint_forces, constraint_slopes, momentum
 from ..counts import constraint_count
 from ..split import Split
+from ..units import row_size, sizes
 
 
 class AbstractManifold(eqx.Module):
@@ -71,6 +74,8 @@ class AbstractManifold(eqx.Module):
     def multipliers(self, reaction: Vector, pull: Any = None) -> Float[Array, " m"]:
         r"""Multipliers with $G^T \lambda$ = `reaction` (36)-(38), for redundant constraints the smallest ones.
 
+        Where sizes of coordinates are told, small is what does little work: $\lambda_j$ counts times the length of row $j$ of $G S$.
+
         `pull` may give other forces of multipliers than $G^T(q)\,\lambda$, near those: a function that is a pytree.
         """
 
@@ -81,13 +86,14 @@ class AbstractManifold(eqx.Module):
         multipliers.
         """
         at = self.split()
-        x = self._solve(saddle.euler_lagrange, jnp.zeros_like(self.q), (self.system, self.t, self.q, v, control, at), at, Newton()).value
+        args = (self.system, self.t, self.q, v, control, at)
+        x = self._solve(saddle.euler_lagrange, jnp.zeros_like(self.q), args, at, Newton(), inertia=True).value
         reaction = constraint_forces(self.system, self.t, self.q, at.spread(x[self.q.size :]))
         return x[: self.q.size], self.sharing().multipliers(reaction)
 
     @abc.abstractmethod
     def nearest(self, newton: Newton) -> tuple[Vector, Array]:
-        r"""The position $q + G^T(q)\,w$ that fulfils the constraints, and the code of the solve."""
+        r"""The position $q + S^2 G^T(q)\,w$ that fulfils the constraints, and the code of the solve."""
 
     @abc.abstractmethod
     def nearest_velocity(self, v: Vector) -> Vector:
@@ -97,8 +103,22 @@ class AbstractManifold(eqx.Module):
     def reduced(self, basis: Float[Array, "n d"], force: Vector, on_chart: bool) -> Float[Array, " d"]:
         """A force along a basis of admissible directions; `on_chart` says that it is that of a chart which fulfils all constraints."""
 
-    def _solve(self, residual: Callable, start: Vector, args: PyTree, at: Split, newton: Newton) -> Solution:
-        """Solve equations for a vector near `start` and the multipliers of a split."""
-        layout = self.layout(at)
-        x = jnp.concatenate([start, jnp.zeros(layout.multipliers, start.dtype)])
-        return newton(residual, x, args, layout=layout)
+    def _solve(self, residual: Callable, start: Vector, args: PyTree, at: Split, newton: Newton, inertia: bool = False) -> Solution:
+        """Solve equations for a vector near `start` and the multipliers of a split; balances may be those of `inertia`."""
+        layout, (columns, rows) = self.layout(at), self._units(at, inertia)
+        x = jnp.concatenate([start, jnp.zeros(layout.multipliers, start.dtype)]) / columns
+        solution = newton(saddle.in_units, x, (Partial(residual), columns, rows, args), layout=layout)
+        return eqx.tree_at(lambda s: s.value, solution, columns * solution.value)
+
+    def _units(self, at: Split, inertia: bool) -> tuple[Array, Array]:
+        """Units of unknowns and of equations in which the matrix of a saddle point problem has entries of size one, or less."""
+        system, t, q = jax.lax.stop_gradient((self.system, self.t, self.q))
+        size = sizes(system, q)
+        lengths = constraint_slopes(system, t, q, size)
+        lengths = lengths if at.rows is None else row_size(at.rows * lengths)
+        lengths = jnp.where(lengths > 0, lengths, 1)
+        if not inertia:
+            return jnp.concatenate([size, 1 / lengths]), jnp.concatenate([size, lengths])
+        work = jnp.max(jnp.abs(size * (momentum(system, t, q, size) - momentum(system, t, q, jnp.zeros_like(q)))))
+        work = jnp.where(work > 0, work, 1)
+        return jnp.concatenate([size, work / lengths]), jnp.concatenate([work / size, lengths])

@@ -13,9 +13,10 @@ from ...system import Vector
 from .. import saddle
 from ..calculus import constraint_jacobian, constraint_rate, momentum
 from ..chart import chart_directions, closure_jacobian
-from ..counts import fulfilled, matrix_rank, row_size
+from ..counts import fulfilled, matrix_rank
 from ..projection import normal_correction
 from ..split import Split, null_space, split, split_coordinates
+from ..units import fit, least, row_size, sizes, within, work_sizes
 from .base import AbstractManifold
 
 
@@ -34,9 +35,9 @@ class DenseManifold(AbstractManifold):
         if system.closures == 0:
             return jnp.array(self.count)
         if system.closures is None:
-            return matrix_rank(constraint_jacobian(system, t, q))
-        G, P = closure_jacobian(system, t, q), chart_directions(system, t, q)
-        return fulfilled(system, q) + matrix_rank(G @ P, row_size(G, P))
+            return matrix_rank(constraint_jacobian(system, t, q) * sizes(system, q))
+        G, P, size = closure_jacobian(system, t, q), chart_directions(system, t, q), sizes(system, q)
+        return fulfilled(system, q) + matrix_rank(G @ P * within(P, size), row_size(G * size))
 
     def split(self) -> Split:
         return split(self.system, self.t, self.q)
@@ -46,14 +47,14 @@ class DenseManifold(AbstractManifold):
             return self._velocity_on_chart(p, guess)
         at = self.split()
         args = (self.system, self.t, self.q, p, at)
-        solution = self._solve(saddle.legendre, guess, args, at, Newton(line_search=True))
+        solution = self._solve(saddle.legendre, guess, args, at, Newton(line_search=True), inertia=True)
         return jnp.where(solution.result == Result.SUCCESS, solution.value[: self.q.size], jnp.nan)
 
     def _velocity_on_chart(self, p: Vector, guess: Vector) -> Vector:
         r"""The same with as many unknowns as degrees of freedom: $v = P \nu + v_t$, where $v_t$ follows constraints that move."""
         system, t, q, at = self.system, self.t, self.q, self.split()
         P, drift = null_space(system, t, q, "chart", at), self._drift(at)
-        start = solve(P.T @ P, P.T @ (guess - drift))
+        start = fit(P.T, guess - drift, 1 / sizes(system, q))
         solution = Newton()(_reduced_legendre, start, (system, t, q, p, P, drift))
         return jnp.where(solution.result == Result.SUCCESS, drift + P @ solution.value, jnp.nan)
 
@@ -66,33 +67,36 @@ class DenseManifold(AbstractManifold):
         K, rates = closure_jacobian(system, t, q) @ directions, constraint_rate(system, t, q, jnp.zeros_like(q))[-system.closures :]
         if at.closing is not None:
             K, rates = at.closing @ K, at.closing @ rates
-        return -directions @ K.T @ solve(K @ K.T, rates)
+        return -directions @ least(K, rates, within(directions, sizes(system, q)))
 
     def multipliers(self, reaction: Vector, pull: Any = None) -> Float[Array, " m"]:
-        r"""Redundant constraints are written as $G = C \hat G$ with independent rows $\hat G = B G$, so that
-        $(G^T)^+ = C (C^T C)^{-1} (\hat G \hat G^T)^{-1} \hat G$ is smooth where the rank is constant.
+        r"""Redundant constraints are written as $A = C \hat A$ with independent rows $\hat A = B A$, so that
+        $(A^T)^+ = C (C^T C)^{-1} (\hat A \hat A^T)^{-1} \hat A$ is smooth where the rank is constant. $A$ is $G S$, with rows of unit length
+        if sizes of coordinates are told.
         """
         system, t, q, count = self.system, self.t, self.q, self.count
         if count == 0 or system.rank == 0:
             return jnp.zeros(count, q.dtype)
         G = constraint_jacobian(system, t, q) if pull is None else jax.vmap(pull)(jnp.eye(count, dtype=q.dtype))
+        size = sizes(system, q)
         if system.rank in (None, count):
-            return solve(G @ G.T, G @ reaction)
-        independent = self.split().independent(G)
+            return fit(G, reaction, size)
+        independent, length = self.split().independent(G * size), work_sizes(system, G * size)
         square = independent @ independent.T
-        C = solve(square, independent @ G.T).T
-        return C @ solve(C.T @ C, solve(square, independent @ reaction))
+        C = solve(square, independent @ (G * size / length[:, None]).T).T
+        return C @ solve(C.T @ C, solve(square, independent @ (size * reaction))) / length
 
     def nearest(self, newton: Newton) -> tuple[Vector, Array]:
         at = split_coordinates(self.system, self.t, self.q)
-        normal = at.independent(constraint_jacobian(self.system, self.t, self.q)).T
+        size = sizes(self.system, self.q)
+        normal = (at.independent(constraint_jacobian(self.system, self.t, self.q)) * size * size).T
         move, result = normal_correction(self.system, self.t, self.q, jnp.zeros_like(self.q), at, normal, newton)
         return self.q + move, result
 
     def nearest_velocity(self, v: Vector) -> Vector:
         at = split_coordinates(self.system, self.t, self.q)
-        G = at.independent(constraint_jacobian(self.system, self.t, self.q))
-        return v - G.T @ solve(G @ G.T, at.pick(constraint_rate(self.system, self.t, self.q, v))) if G.shape[0] else v
+        G, rates = constraint_jacobian(self.system, self.t, self.q), constraint_rate(self.system, self.t, self.q, v)
+        return v - least(at.independent(G), at.pick(rates), sizes(self.system, self.q)) if at.normal.shape[1] else v
 
     def reduced(self, basis: Float[Array, "n d"], force: Vector, on_chart: bool) -> Float[Array, " d"]:
         return basis.T @ force

@@ -1,0 +1,69 @@
+"""Controls of a motion: what the forces of each step see of a function of time, or of a table with one row a step."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from ..constraints.inputs import require_finite
+from ..errors import ModelError
+from ..schemes import Samples
+from ..system import System
+from .trajectory import Origin
+
+
+class Controls(NamedTuple):
+    """One control a step (`table`), that at the node from which the motion begins or goes on, and the last row that was given, if it counts."""
+
+    table: PyTree = None
+    first: PyTree = None
+    last: PyTree = None
+
+
+def controls_of(system: System, controls: PyTree | Callable, origin: Origin, before: Array | int, steps: int) -> Controls:
+    """What forces see in `steps` steps, so many having been taken `before`."""
+    if controls is None:
+        if system.controlled:
+            raise ModelError("the forces of this system take a control: pass controls to simulate")
+        return Controls()
+    if not system.controlled:
+        raise ModelError("controls were given, but forces takes no fifth argument to receive them")
+    if callable(controls):
+        return _of_function(controls, origin, before, steps)
+    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(origin.dt.dtype), controls)
+    for leaf in jax.tree.leaves(controls):
+        if leaf.shape[:1] != (steps,):
+            raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
+        require_finite(leaf, "an array of controls")
+    return _of_table(controls, origin)
+
+
+def _of_function(function: Callable, origin: Origin, before: Array | int, steps: int) -> Controls:
+    """Values at the times at which forces of the scheme see controls."""
+    dtype, fractions = origin.dt.dtype, np.asarray(origin.scheme.control_at)
+    taken = jnp.asarray(before, dtype)
+    count = (jnp.arange(steps, dtype=dtype) + taken)[:, None] + jnp.asarray(fractions, dtype)
+    values = jax.vmap(function)(origin.t0 + origin.dt * jnp.concatenate([taken[None], count.ravel()]))
+    for leaf in jax.tree.leaves(values):
+        require_finite(leaf, "what the function of controls returns")
+    first = jax.tree.map(lambda leaf: leaf[0], values)
+    table = jax.tree.map(lambda leaf: leaf[1:].reshape(steps, fractions.size, *leaf.shape[1:]), values)
+    return Controls(Samples(table) if fractions.size > 1 else jax.tree.map(lambda leaf: leaf[:, 0], table), first)
+
+
+def _of_table(rows: PyTree, origin: Origin) -> Controls:
+    """A row holds over its step, where several times count. Of one that is not its middle, the value on the line through the middle of the
+    step and of that before it: what varies smoothly then acts as a function of time would, up to the second order.
+    """
+    fractions = origin.scheme.control_at
+    ahead = fractions[0] - 0.5 if len(fractions) == 1 else 0.0
+    if ahead == 0:
+        return Controls(rows, jax.tree.map(lambda leaf: leaf[0], rows))
+    before = jax.tree.map(lambda leaf: leaf[0], rows) if origin.control is None else origin.control
+    earlier = jax.tree.map(lambda leaf, one: jnp.concatenate([one[None], leaf[:-1]]), rows, before)
+    table = jax.tree.map(lambda leaf, one: leaf + ahead * (leaf - one), rows, earlier)
+    first = jax.tree.map(lambda leaf, one: 0.5 * (leaf[0] + one), rows, before)
+    return Controls(table, first, jax.tree.map(lambda leaf: leaf[-1], rows))
