@@ -111,7 +111,7 @@ LINE = {"start": (0, 0, 0), "end": (0, 0, 1), "section": SECTION, "elements": 2}
         (lambda: mbd.Beam.line(**LINE | {"section": [SECTION]}), "list with one for each"),
         (lambda: mbd.Beam.curve(lambda x: (jnp.array([0, 0, x]), jnp.ones((3, 3))), SECTION, 2), "rotation matrix"),
         (lambda: mbd.Section((1.0, 1.0, 1.0, 1.0, 1.0, 0.0), 1.0, (1.0, 1.0)), "positive definite"),
-        (lambda: mbd.Section((1.0, 1.0), 1.0, (1.0, 1.0)), "shapes"),
+        (lambda: mbd.Section((1.0, 1.0), 1.0, (1.0, 1.0)), "stiffness of a Section .*shape"),
         (lambda: mbd.Mechanism({"b": mbd.Beam.line(**LINE)}, {"j": mbd.Joint(mbd.Fixed(), "ground", "b")}), r"nodes .* b\[0\] to b\[2\]"),
         (lambda: mbd.Mechanism({"b": mbd.Beam.line(**LINE)}, loads=[mbd.Force("b[3]", (1, 0, 0))]), r"b\[0\] to b\[2\]"),
         (lambda: mbd.assemble(mbd.Mechanism({"b": mbd.Beam.line(**LINE)}), solve=True), "placed by poses"),

@@ -139,12 +139,12 @@ def test_meshes_are_read_when_they_are_needed(tmp_path, name, write):
 
 
 MISTAKES = {
-    "negative": (lambda: Box((1, -1, 1)), "a Box has the size.*3 numbers that are finite and not negative"),
-    "count": (lambda: Box((1, 1)), "a Box has the size"),
-    "nan": (lambda: Sphere(np.nan), "a Sphere has the radius nan; it needs a number"),
-    "infinite": (lambda: Cylinder(1.0, np.inf), "a Cylinder has the length inf"),
+    "negative": (lambda: Box((1, -1, 1)), r"size of a Box must be numbers of shape \(3,\) that are finite and not negative"),
+    "count": (lambda: Box((1, 1)), r"size of a Box .* of shape \(2,\)"),
+    "nan": (lambda: Sphere(np.nan), "radius of a Sphere must be a number .* but nan"),
+    "infinite": (lambda: Cylinder(1.0, np.inf), "length of a Cylinder .* but inf"),
     "inside out": (lambda: mbd.RigidBody.tube(1.0, 0.3, 0.4, 1.0), "the inner one must be the smaller"),
-    "points": (lambda: Hull(np.zeros((4, 2))), r"finite points \(k, 3\), not of an array of shape \(4, 2\)"),
+    "points": (lambda: Hull(np.zeros((4, 2))), r"points of a Hull must be numbers of shape \(k, 3\) .* of shape \(4, 2\)"),
     "flat": (lambda: Hull(np.eye(3)).surface(), "3 points has no volume"),
     "plane": (lambda: Hull(np.array([(x, y, 0.0) for x in (0, 1) for y in (0, 1)])).surface(), "do not lie in a plane"),
     "pose": (lambda: Box((1, 1, 1), pose=(1.0, 2.0)), r"a Frame in body axes or a point"),

@@ -16,6 +16,7 @@ from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
 from ..numerics.arrays import known, stack
+from ..numerics.checks import flag, nearest_names, real
 from ..system import System, Vector
 from . import functions
 from .chart import chart
@@ -38,7 +39,7 @@ from .stack import order_bodies, stack_mechanism
 from .structure import structure_of
 
 
-def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+def assemble(mechanism: Any, placement: Any = None, *, solve: Any = False) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
     **Arguments**
@@ -53,7 +54,10 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
     Inside `jit` and `vmap` numbers are hidden, and redundant constraints are not found: give the rank, `system.with_rank(rank)`. Joints
     that do not meet, given so or not closed, leave a position off the constraints there, which `simulate` reports.
     """
-    poses, wanted = _read(mechanism, placement or {})
+    if not isinstance(mechanism, Mechanism):
+        raise ModelError(f"assemble takes a mechanism, an mbd.Mechanism, not {mechanism!r}")
+    solve = flag("solve", solve)
+    poses, wanted = _read(mechanism, {} if placement is None else placement)
     if mechanism.beams and (wanted or solve):
         raise ModelError("a mechanism with beams is placed by poses alone: joint coordinates and solve=True would strain beams")
     poses = reference_poses(mechanism, poses)
@@ -82,8 +86,10 @@ def find_branches(mechanism: Mechanism, names: Sequence[str]) -> Branches:
     return [(None if branch.joint is None else known[branch.joint], branch) for branch in spanning_tree(len(names), grounded, edges)]
 
 
-def _read(mechanism: Mechanism, placement: Mapping[str, Any]) -> tuple[Poses, Coordinates]:
+def _read(mechanism: Mechanism, placement: Any) -> tuple[Poses, Coordinates]:
     """Poses of bodies and coordinates of joints."""
+    if not isinstance(placement, Mapping):
+        raise ModelError(f"placement gives poses of bodies and coordinates of joints by name, in a dictionary, not {placement!r}")
     wanted = {}
     poses = {node: frame for name, beam in mechanism.beams.items() for node, frame in _nodes(name, beam, identity()).items()}
     for name, value in placement.items():
@@ -94,13 +100,13 @@ def _read(mechanism: Mechanism, placement: Mapping[str, Any]) -> tuple[Poses, Co
                 raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
         elif name in mechanism.connections:
-            wanted[name] = jnp.atleast_1d(jnp.asarray(value, float))
+            wanted[name] = jnp.atleast_1d(jnp.asarray(real(f"the placement of joint {name!r}", value, (), (None,)), float))
             known = mechanism.connections[name].kind.coordinates
             if wanted[name].shape != (len(known),):
                 raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
         else:
-            parts = ", ".join([*mechanism.beams, *mechanism.bodies, *mechanism.joints])
-            raise ModelError(f"placement names {name!r}, which is neither a body nor a joint with coordinates; there are {parts}")
+            parts = [*mechanism.beams, *mechanism.bodies, *mechanism.joints]
+            raise ModelError(f"placement names {name!r}, which is neither a body nor a joint with coordinates{nearest_names(name, parts)}")
     return poses, wanted
 
 

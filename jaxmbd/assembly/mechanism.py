@@ -35,7 +35,7 @@ class Mechanism(eqx.Module):
     loads: Mapping[str, Gravity | AbstractLoad | AbstractJointLoad]
     beams: Mapping[str, Beam] = eqx.field(default_factory=dict)
 
-    def __init__(self, bodies: Mapping | Iterable, joints: Mapping | Iterable = (), loads: Mapping | Iterable = ()):
+    def __init__(self, bodies: Any, joints: Any = (), loads: Any = ()):
         named = _by_name(bodies, "body")
         self.beams = {name: beam for name, beam in named.items() if isinstance(beam, Beam)}
         nodes = {name: [(node_name(name, i), node) for i, node in enumerate(beam.bodies)] for name, beam in self.beams.items()}
@@ -92,7 +92,7 @@ def _node(name: str, beams: Mapping[str, Beam]) -> str:
 
 def _named_loads(loads: Mapping | Iterable, taken: set[str]) -> Iterator[tuple[str, Any]]:
     """Pairs of name and load; loads without a name are called by their kind, with the next number that is free."""
-    given = list(loads.items()) if isinstance(loads, Mapping) else list(loads)
+    given = _listed(loads, "load")
     taken = taken | {one[0] for one in given if isinstance(one, tuple)}
     for one in given:
         if isinstance(one, tuple):
@@ -104,10 +104,19 @@ def _named_loads(loads: Mapping | Iterable, taken: set[str]) -> Iterator[tuple[s
         yield name, one
 
 
+def _listed(parts: Any, what: str) -> list:
+    """Parts in their order, those of a dictionary as pairs."""
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        raise ModelError(f"each {what} comes with its name, in a dictionary or as a pair of name and {what}, but {parts!r} was given")
+    return list(parts.items()) if isinstance(parts, Mapping) else list(parts)
+
+
 def _by_name(parts: Mapping | Iterable, what: str) -> dict:
-    pairs = list(parts.items()) if isinstance(parts, Mapping) else list(parts)
     named: dict = {}
-    for name, part in pairs:
+    for pair in _listed(parts, what):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ModelError(f"each {what} comes with its name, in a dictionary or as a pair of name and {what}, but {pair!r} was given")
+        name, part = pair
         if not isinstance(name, str) or not name:
             raise ModelError(f"names are non-empty strings, but a {what} is called {name!r}")
         if name in named:

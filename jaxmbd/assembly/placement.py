@@ -10,8 +10,9 @@ from jaxtyping import Array
 
 from ..errors import ModelError
 from ..geometry import rotation
-from ..geometry.frame import Frame, identity
-from ..numerics.arrays import known, number
+from ..geometry.frame import Frame, check_rigid, identity
+from ..numerics.arrays import known
+from ..numerics.checks import real
 from .connections import Joint
 from .mechanism import Mechanism
 from .spanning_tree import Branch
@@ -38,12 +39,14 @@ def as_frame(value: Any, who: str) -> Frame:
     the plane may have two components.
     """
     if isinstance(value, Frame):
-        return value
+        return check_rigid(f"the placement of {who!r}", value)
     pair = isinstance(value, Sequence) and len(value) == 2 and (isinstance(value[0], Sequence) or np.ndim(value[0]) == 1)
     try:
-        position, turn = (jnp.asarray(number(part)) for part in (value if pair else (value, 0.0)))
-    except (TypeError, ValueError):
-        raise ModelError(f"the placement of {who!r} is {value!r}; give a position, or a pair of a position and a rotation") from None
+        position, turn = (jnp.asarray(real("", part, (), (None,), (None, None))) for part in (value if pair else (value, 0.0)))
+    except ModelError:
+        raise ModelError(
+            f"the placement of {who!r} is {value!r}; give a position, or a pair of a position and a rotation, in finite numbers"
+        ) from None
     if position.shape == (2,):
         position = jnp.append(position, 0.0)
     makers = {
@@ -57,11 +60,7 @@ def as_frame(value: Any, who: str) -> Frame:
             f"the placement of {who!r} has a position of shape {position.shape} and a rotation of shape {turn.shape}; give a position "
             "(3,), or a pair of it and an angle, a rotation vector (3,), a quaternion (4,) or a matrix (3, 3)"
         )
-    frame = Frame(position, makers[turn.shape](turn))
-    numbers = known(frame.rows)
-    if numbers is not None and not (np.isfinite(numbers).all() and np.allclose(numbers[1:] @ numbers[1:].T, np.eye(3), atol=1e-4)):
-        raise ModelError(f"the placement of {who!r} is not a finite position with a rotation: {numbers.tolist()}")
-    return frame
+    return check_rigid(f"the placement of {who!r}", Frame(position, makers[turn.shape](turn)))
 
 
 def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:

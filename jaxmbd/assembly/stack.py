@@ -118,19 +118,36 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
         return [(group.kept, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
-    kept, columns = map(known, _slopes(*parts, *kinds, group.reverse))
-    if kept is None or columns is None:
+    kept, columns, astray = map(known, _slopes(*parts, *kinds, group.reverse or kinds[1].size == 0))
+    if kept is None or columns is None or astray is None:
         raise ModelError(
             f"joint {group.names[0]!r} is on a {' or a '.join(dict.fromkeys(kind.__name__ for kind in kinds if not kind.is_spatial()))}; "
             "what of it counts there is found from numbers, so that such mechanisms must be assembled outside jit"
         )
+    if kinds[0].can_carry(kinds[1]):
+        _check_reach(group, kinds, columns > 1e-6, astray > 1e-6)
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
     return list(zip(pick(kept), pick(columns), strict=True))
 
 
+def _check_reach(group: JointGroup, kinds: Sequence[type[AbstractBody]], moving: np.ndarray, astray: np.ndarray) -> None:
+    """Refuse joints whose motion is one that their bodies cannot have, so that they would lock them."""
+    locked = (moving & astray).any(axis=1) | (astray.any(axis=1) & ~moving.any(axis=1))
+    if locked.any():
+        kind = next(kind.__name__ for kind in kinds if not kind.is_spatial())
+        raise ModelError(
+            f"joint {group.names[int(locked.argmax())]!r}, a {type(group.kind).__name__}, would move a {kind} as such a body cannot move, "
+            "and so lock it; turn its axis (in the plane: about z, or along x and y for a slider), or take Fixed if that is meant"
+        )
+
+
 @compiled
 def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractBody], second: type[AbstractBody], reverse: bool):
-    """The largest slope of each constraint by coordinates, and of the child's coordinates by each increment, of stacked joints."""
+    """The largest slope of each constraint by coordinates, and of the child's coordinates by each increment, of stacked joints.
+
+    Last, how far each increment would lead the child away from the positions that it can have.
+    """
+    moving = first if reverse else second
 
     def one(kind, on_a, on_b, key):
         q = [_random_coordinates(body, k) for body, k in zip((first, second), jax.random.split(key), strict=True)]
@@ -140,13 +157,14 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
 
         def child(u):
             a, b = frames(q)
-            if reverse:
-                return first.lower((kind.backward(u, a, b)(a) @ on_a.inverse()).rows)
-            return second.lower((kind.motion(u, a, b)(b) @ on_b.inverse()).rows)
+            rows = (kind.backward(u, a, b)(a) @ on_a.inverse() if reverse else kind.motion(u, a, b)(b) @ on_b.inverse()).rows
+            within = moving.lower(rows)
+            return within, (rows - moving.lift(within))[: 4 if moving.oriented else 1]
 
         constraints = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
-        columns = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else jnp.zeros((1, 0))
-        return jnp.max(jnp.abs(constraints), axis=1, initial=0), jnp.max(jnp.abs(columns), axis=0, initial=0)
+        columns, astray = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else (jnp.zeros((1, 0)),) * 2
+        largest = lambda slopes: jnp.max(jnp.abs(slopes), axis=tuple(range(slopes.ndim - 1)), initial=0)
+        return largest(constraints.T), largest(columns), largest(astray)
 
     keys = jax.random.split(jax.random.key(0), 3)
     every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)

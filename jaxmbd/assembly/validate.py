@@ -5,8 +5,8 @@ from typing import Any
 
 from ..bodies import AbstractBody
 from ..errors import ModelError
-from ..joints import AbstractJoint
 from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..numerics.checks import nearest_names
 from .connections import Gear, Joint
 
 Bodies = Mapping[str, AbstractBody]
@@ -17,17 +17,18 @@ def check_types(bodies: Mapping[str, Any], joints: Mapping[str, Any], loads: Map
     """Every part must be what its place asks for."""
     for name, body in bodies.items():
         if not isinstance(body, AbstractBody):
-            raise ModelError(f"body {name!r} is a {type(body).__name__}, not a RigidBody, PlanarBody, Particle, Beam or Ground")
+            raise ModelError(f"body {name!r} is {_a(body)}, not a RigidBody, PlanarBody, Particle, Beam or Ground")
     for name, joint in joints.items():
         if not isinstance(joint, Joint | Gear):
-            raise ModelError(f"joint {name!r} is a {type(joint).__name__}; write mbd.Joint(kind, first body, second body, at=point)")
-        if isinstance(joint, Joint) and not isinstance(joint.kind, AbstractJoint):
-            raise ModelError(
-                f"joint {name!r} has the kind {joint.kind!r}, which is neither a joint such as mbd.Revolute(), an instance, nor a function"
-            )
+            raise ModelError(f"joint {name!r} is {_a(joint)}; write mbd.Joint(kind, first body, second body, at=point)")
     for name, load in loads.items():
         if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
-            raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load")
+            raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load, an instance")
+
+
+def _a(part: Any) -> str:
+    """What was given for a part, which may be a class in place of one of its instances."""
+    return f"the class {part.__name__} in place of an instance" if isinstance(part, type) else f"a {type(part).__name__}"
 
 
 def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], loads: Mapping[str, Any], beams: Mapping[str, Any]) -> None:
@@ -47,14 +48,16 @@ def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], 
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):
                 if body not in bodies:
-                    raise ModelError(f"load {name!r} acts on {body!r}, but bodies are {', '.join(bodies)}")
+                    raise ModelError(f"load {name!r} acts on {body!r}, but there is no such body{nearest_names(body, bodies)}")
+            if load.a == load.b or bodies[load.a].size == bodies[load.b].size == 0:
+                raise ModelError(f"load {name!r} acts on {load.a!r} and {load.b!r}: one of them must be able to move against the other")
 
 
 def _check_connection(name: str, joint: Joint, bodies: Bodies) -> None:
     joint.kind.check(name)
     for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
         if body not in bodies:
-            raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body; bodies are {', '.join(bodies)}")
+            raise ModelError(f"joint {name!r} connects {body!r}, but there is no such body{nearest_names(body, bodies)}")
         if matters and not bodies[body].oriented:
             raise ModelError(f"joint {name!r} orients {body!r}, which is a mass point; use Spherical, Distance or PointOnLine there")
     for body, point in zip((joint.a, joint.b), (joint.on_a, joint.on_b), strict=True):
@@ -67,7 +70,7 @@ def _check_connection(name: str, joint: Joint, bodies: Bodies) -> None:
 def _check_coordinate(who: str, joints: Connections, name: str, index: int) -> None:
     joint = joints.get(name)
     if joint is None:
-        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint; joints are {', '.join(joints)}")
+        raise ModelError(f"{who} acts on the joint {name!r}, but there is no such joint{nearest_names(name, joints)}")
     if not joint.kind.additive or not 0 <= index < len(joint.kind.coordinates):
         raise ModelError(
             f"{who} acts on coordinate {index} of joint {name!r}, but a {type(joint.kind).__name__} has "

@@ -1,6 +1,6 @@
 """Consistent velocities of a mechanism from the rates of its joints."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -8,74 +8,169 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..constraints.chart import chart_directions, closure_jacobian
+from ..constraints.counts import fulfilled, row_size
 from ..constraints.inputs import as_coordinates
 from ..errors import ModelError
+from ..geometry.frame import Frame, Rows, twist
+from ..geometry.rotation import skew
 from ..joints import Free
 from ..numerics.arrays import known
+from ..numerics.checks import nearest_names, real
 from ..numerics.lapack import pinv
 from ..system import System, Vector, VectorLike
+from .chart import chart
+from .following import Following, Pairs, following
 from .groups import JointGroup
-from .model import as_assembly
+from .model import Assembly, as_assembly
+
+Equation = tuple[Float[Array, "_ _"], Float[Array, " _"]]
 
 
 def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) -> Vector:
-    """The velocity at `q` with these rates of joints, by name; all other joints move as little as the loops ask for.
+    """The velocity at `q` with these rates of joints and bodies, by name. Nothing else moves more than it has to.
 
-    A rate is a number or one for each increment of the joint: velocities along, and angular velocities about, the directors of its first
-    frame (of `Universal`, the second is about the axis in the second body). A free body is named itself and takes six: velocity and
-    angular velocity in space (three in the plane, and for mass points). Rates that no motion has are an error.
+    A rate of a joint is a number or one for each increment: velocities along, and angular velocities about, the directors of its first
+    frame (of `Universal`, the second is about the axis in the second body). A body, or a node of a beam, takes six: velocity of its origin
+    and angular velocity in space (three in the plane, and for mass points). Rates that no motion has are an error.
+
+    Whatever hangs on something goes along with it. Beams move as rigid, unless rates of nodes or of what holds them make that impossible:
+    then neighbouring nodes move against each other as little as they can. After that joints move as little as the loops ask for.
     """
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
-    model, zero = as_assembly(system), jnp.zeros((), q.dtype)
-    if not system.has("chart"):
+    if not isinstance(rates, Mapping):
+        raise ModelError(f'rates are given by name, as in {{"hinge": 2.0}}, not as {rates!r}')
+    model = as_assembly(system)
+    if any(group.flexible for group in model.groups):
         raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
-    directions = chart_directions(system, zero, q)
-    equations = list(_equations(system, q, rates))
-    if model.closures:
-        equations.append((closure_jacobian(system, zero, q) @ directions, jnp.zeros(model.closures, q.dtype)))
+    places = {name: index for index, name in enumerate(model.bodies)}
+    at = following(model, [places[name] for name in rates if name in places])
+    move = lambda u: chart(u, q, at.model)
+    equations = [*_given(model, q, rates, move), *_closures(system, q, move)]
     if not equations:
         return jnp.zeros_like(q)
-    rows, wanted = (jnp.concatenate(part) for part in zip(*equations, strict=True))
-    found = pinv(rows, float(jnp.finfo(q.dtype).eps) ** (2 / 3)) @ wanted
-    off, size = known(jnp.max(jnp.abs(rows @ found - wanted))), known(jnp.max(jnp.abs(wanted), initial=0))
-    if off is not None and size is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * size:
-        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
-    return directions @ found
+    increments = _solve(at, q, move, equations, rates)
+    return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1]
 
 
-def _equations(system: System, q: Vector, rates: Mapping[str, Any]) -> Iterator[tuple[Float[Array, "r k"], Float[Array, " r"]]]:
-    """Rows for the rates that are given: an increment of the tree, or the coordinates of a joint that closes a loop."""
-    model, begin = as_assembly(system), 0
-    places: dict[str, tuple[JointGroup, np.ndarray]] = {}
+def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable) -> Iterator[Equation]:
+    """Rows for the rates that are given: increments of the tree, coordinates of a joint that closes a loop, or the motion of a body."""
+    none, begin = jnp.zeros(model.increments, q.dtype), 0
+    branches: dict[str, tuple[JointGroup, np.ndarray]] = {}
     for group in model.tree:
         width = len(group.columns)
-        places |= {name: (group, begin + i * width + np.arange(width)) for i, name in enumerate(group.names)}
+        branches |= {name: (group, begin + i * width + np.arange(width)) for i, name in enumerate(group.names)}
         begin += group.count * width
     closing = {name: (group, i) for group in model.closing for i, name in enumerate(group.names)}
+    kinds = dict(zip(model.bodies, (kind for kind, count in model.kinds for _ in range(count)), strict=True))
     for name, value in rates.items():
-        if name in places:
-            group, columns = places[name]
-            yield jnp.eye(model.increments, dtype=q.dtype)[columns], _rates(name, value, group, q)
+        if name in branches:
+            group, columns = branches[name]
+            yield jax.nn.one_hot(columns, none.size, dtype=q.dtype), _rates(name, value, group.columns, isinstance(group.kind, Free), q)
         elif name in closing:
             group, index = closing[name]
-            read = lambda u, group=group, i=index: group.coordinates(model.frames(system.chart(u, q, 0.0, 0.0)))[i]
-            row = jax.jacfwd(read)(jnp.zeros(model.increments, q.dtype))
-            yield row, _checked(name, value, (row.shape[0],), q)
+            row = jax.jacrev(lambda u, group=group, i=index: group.coordinates(model.frames(move(u)))[i])(none)
+            yield row, _rates(name, value, tuple(range(row.shape[0])), False, q)
+        elif name in kinds:
+            turned = lambda w, place=model.bodies.index(name): jnp.concatenate(_twists(model, q, move, w)(place))
+            row = jax.jacrev(turned)(none)[np.array(kinds[name].twists, int)]
+            yield row, _rates(name, value, kinds[name].twists, True, q)
         else:
-            raise ModelError(f"rates name {name!r}, but there is no such joint, nor a free body of that name")
+            known_names = [*branches, *closing, *model.bodies]
+            raise ModelError(f"rates name {name!r}, but there is no such joint, nor a body of that name{nearest_names(name, known_names)}")
 
 
-def _rates(name: str, value: Any, group: JointGroup, q: Vector) -> Array:
-    """The rates of a branch; a free body may be given all six, of which those count that move it."""
-    if isinstance(group.kind, Free) and np.shape(value) == (6,):
-        return jnp.asarray(value, q.dtype)[np.asarray(group.columns)]
-    return _checked(name, value, (len(group.columns),), q)
-
-
-def _checked(name: str, value: Any, shape: tuple[int, ...], q: Vector) -> Array:
-    value = jnp.atleast_1d(jnp.asarray(value, q.dtype))
-    if value.shape != shape:
-        raise ModelError(f"{name!r} takes {shape[0]} rates, but {value.size} were given")
+def _rates(name: str, value: Any, columns: tuple[int, ...], body: bool, q: Vector) -> Array:
+    """The rates of a joint or a body; a body may be given all six, of which those count that move it."""
+    value = jnp.atleast_1d(jnp.asarray(real(f"the rate of {name!r}", value, (), (None,)), q.dtype))
+    if body and value.shape == (6,):
+        return value[np.array(columns, int)]
+    if value.shape != (len(columns),):
+        raise ModelError(f"{name!r} takes {len(columns)} rates, but {value.size} were given")
     return value
+
+
+def _closures(system: System, q: Vector, move: Callable) -> Iterator[Equation]:
+    """Rows that keep loops closed."""
+    model, zero = as_assembly(system), jnp.zeros((), q.dtype)
+    if model.closures:
+        open_ones = lambda u: system.constraints(zero, move(u))[fulfilled(system, q) :]
+        yield jax.jacrev(open_ones)(jnp.zeros(model.increments, q.dtype)), jnp.zeros(model.closures, q.dtype)
+
+
+def _twists(model: Assembly, q: Vector, move: Callable, w: Float[Array, " k"]) -> Callable:
+    """Velocities and angular velocities of bodies by number, for rates of the increments."""
+    rows, rates = jax.jvp(lambda u: model.frames(move(u)), (jnp.zeros_like(w),), (w,))
+    pair = lambda row, rate: twist(Frame.from_rows(row), Frame.from_rows(rate))
+    return lambda places: pair(rows[places], rates[places]) if np.ndim(places) == 0 else jax.vmap(pair)(rows[places], rates[places])
+
+
+def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation], rates: Mapping[str, Any]) -> Float[Array, " k"]:
+    r"""Increments $u$ with $A u = b$: of all of them those with the least strain $x$ of links, and of these the least others $y$.
+
+    With $A u = A_1 x + A_2 y$ and the projector $N = I - A_2 A_2^+$ these are $x = (N A_1)^+ N b$ and $y = A_2^+ (b - A_1 x)$: few
+    equations, however many nodes there are.
+    """
+    model, rows = at.model, at.model.frames(q)
+    along = _increments_of(model, [far for _, far in at.along])
+    others = np.setdiff1d(np.arange(model.increments), along.ravel())
+    A, b = (jnp.concatenate(part) for part in zip(*equations, *_across(at, q, move), strict=True))
+    strained = jnp.einsum("rni,nij->rnj", A[:, along], _from_strains(rows, at.along)).reshape(b.size, -1)
+    slack = jnp.eye(b.size, dtype=q.dtype)[:, b.size - 6 * len(at.across) :]
+    parts = jnp.concatenate([strained, -slack, A[:, others]], axis=1)
+    size = row_size(parts)
+    A1, A2 = jnp.split(parts / size[:, None], [parts.shape[1] - others.size], axis=1)
+    b = b / size
+    inverse = _pinv(A2)
+    project = lambda part: part - A2 @ (inverse @ part)
+    x = _pinv(project(A1)) @ project(b)
+    y = inverse @ (b - A1 @ x)
+    off, largest = known(jnp.max(jnp.abs(A1 @ x + A2 @ y - b))), known(jnp.max(jnp.abs(b)))
+    if off is not None and largest is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * largest:
+        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
+    links = jnp.einsum("nij,nj->ni", _from_strains(rows, at.along), x[: along.size].reshape(-1, 6))
+    return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links)
+
+
+def _increments_of(model: Assembly, bodies: list[int]) -> np.ndarray:
+    """The places of the six increments of free bodies."""
+    places, begin = np.zeros((len(model.bodies), 6), int), 0
+    for group in model.tree:
+        if isinstance(group.kind, Free) and len(group.columns) == 6:
+            places[list(group.children)] = begin + np.arange(6 * group.count).reshape(-1, 6)
+        begin += group.count * len(group.columns)
+    return places[np.array(bodies, int)]
+
+
+def _from_strains(rows: Rows, pairs: Pairs) -> Float[Array, "pairs 6 6"]:
+    r"""Increments of the second of two nodes against the first, at a distance $d$, from the strain of the link between them.
+
+    The strain is the velocity against each other as seen half way, by the distance, and the angular velocity: $(|d|\,\dot\Gamma, \omega)$.
+    """
+    near, far = np.array(pairs, int).reshape(-1, 2).T
+    link = rows[far, 0] - rows[near, 0]
+    unit, none = jnp.eye(3, dtype=rows.dtype), jnp.zeros((3, 3), rows.dtype)
+    return jax.vmap(lambda d: jnp.block([[jnp.sqrt(d @ d) * unit, -0.5 * skew(d)], [none, unit]]))(link)
+
+
+def _across(at: Following, q: Vector, move: Callable) -> Iterator[Equation]:
+    """Rows that read the strains of links across which no increment counts."""
+    if not at.across:
+        return
+    (near, far), rows = np.array(at.across).T, at.model.frames(q)
+    link = rows[far, 0] - rows[near, 0]
+
+    def strains(w):
+        turned = _twists(at.model, q, move, w)
+        (v, spin), (v_far, spin_far) = turned(near), turned(far)
+        apart = v_far - v - 0.5 * jnp.cross(spin + spin_far, link)
+        return jnp.concatenate([apart / jnp.linalg.norm(link, axis=1)[:, None], spin_far - spin], axis=1).ravel()
+
+    read = jax.jacrev(strains)(jnp.zeros(at.model.increments, q.dtype))
+    yield read, jnp.zeros(read.shape[0], q.dtype)
+
+
+def _pinv(matrix: Float[Array, "r k"]) -> Float[Array, "k r"]:
+    """The pseudo-inverse of rows of unit length or shorter; what is small beside one counts as zero."""
+    beside_one = jax.scipy.linalg.block_diag(matrix, jnp.ones((1, 1), matrix.dtype))
+    return pinv(beside_one, float(jnp.finfo(matrix.dtype).eps) ** (2 / 3))[:-1, :-1]

@@ -4,7 +4,7 @@ A node carries the twelve coordinates of a rigid body. Elements give it stiffnes
 masses put on it, or it is a rigid body with the inertia of the chunk of the beam about it, as the kind of the elements has it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 from ..bodies.rigid import RigidBody
 from ..errors import ModelError
 from ..geometry.frame import Frame
-from ..numerics.arrays import known, number, stack
+from ..numerics.arrays import known, stack
+from ..numerics.checks import direction, flag, function, real, whole
 from .elements import AbstractElements
 from .finite_volume import ConservativeFiniteVolumes, FiniteVolumes
 from .galerkin import GalerkinElements
@@ -58,50 +59,49 @@ class Beam(eqx.Module):
         start: Any,
         end: Any,
         section: Any,
-        elements: int,
-        order: int = 1,
+        elements: Any,
+        order: Any = 1,
         normal: Any = None,
-        masses: Mapping[int, Any] | None = None,
-        kind: str | type[AbstractElements] = GALERKIN,
-        corrected: bool = False,
+        masses: Any = None,
+        kind: Any = GALERKIN,
+        corrected: Any = False,
     ) -> "Beam":
         r"""A straight beam from one point to another; $d_1$ is as near to `normal` as it can be (default: any direction)."""
-        start, end = jnp.asarray(number(start)), jnp.asarray(number(end))
-        if start.shape != (3,) or end.shape != (3,):
-            raise ModelError(f"a beam goes from a point (3,) to a point (3,), not from {start.shape} to {end.shape}")
+        start, end = (jnp.asarray(real(f"{name} of a Beam", point, (3,))) for name, point in (("start", start), ("end", end)))
         rotation = _triad(end - start, normal)
         return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses, kind, corrected)
 
     @classmethod
     def curve(
         cls,
-        curve: Callable,
+        curve: Any,
         section: Any,
-        elements: int,
-        order: int = 1,
-        masses: Mapping[int, Any] | None = None,
-        kind: str | type[AbstractElements] = GALERKIN,
-        corrected: bool = False,
+        elements: Any,
+        order: Any = 1,
+        masses: Any = None,
+        kind: Any = GALERKIN,
+        corrected: Any = False,
     ) -> "Beam":
         r"""A beam along `curve(x) -> (position, rotation)` for $x$ from 0 to 1; the columns of the rotation are the directors.
 
         $d_3$ is tangent to a curve without initial shear. `section` is one `Section`, a function of $x$, taken in the middle of each
         element, or a list with one for each element.
         """
-        chosen = _kind(kind)
-        if order not in chosen.orders or elements < 1:
+        chosen, corrected = _kind(kind), flag("corrected", corrected)
+        order, elements = whole("order of a Beam", order, 1), whole("elements of a Beam", elements, 1)
+        if order not in chosen.orders:
             orders = " or ".join(", ".join(map(str, chosen.orders)).rsplit(", ", 1))
-            raise ModelError(f"a beam of kind {kind!r} has elements of order {orders} and at least one, not {elements} of order {order}")
+            raise ModelError(f"a beam of kind {kind!r} has elements of order {orders}, not {elements} of order {order}")
         if corrected and not chosen.correctable:
             usual = ", ".join(repr(name) for name, one in KINDS.items() if one.correctable)
             raise ModelError(f"corrected is for beams of kind {usual}; those of kind {kind!r} gain nothing from it")
-        rows = jnp.stack([Frame(*map(jnp.asarray, curve(x))).rows for x in np.linspace(0, 1, elements * order + 1)])
+        rows = jnp.stack([_frame_of(function("curve of a Beam", curve), x).rows for x in np.linspace(0, 1, elements * order + 1)])
         _check_curve(known(rows))
         sections = _sections(section, elements)
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
         if corrected:
             stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
-        return cls(rows, stiffness, inertia, _masses(masses or {}, rows.shape[0]), order, chosen)
+        return cls(rows, stiffness, inertia, _masses({} if masses is None else masses, rows.shape[0]), order, chosen)
 
     @property
     def bodies(self) -> list[RigidBody]:
@@ -120,11 +120,19 @@ class Beam(eqx.Module):
         return self.stiffness.shape[0]
 
 
-def _kind(kind: str | type[AbstractElements]) -> type[AbstractElements]:
+def _frame_of(curve: Callable, x: float) -> Frame:
+    """What the curve of a beam returns."""
+    found = curve(x)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise ModelError(f"curve of a Beam must return a position (3,) and a rotation (3, 3), but returned {found!r}")
+    return Frame(real("position on the curve of a Beam", found[0], (3,)), real("rotation on the curve of a Beam", found[1], (3, 3)))
+
+
+def _kind(kind: Any) -> type[AbstractElements]:
     """A class of elements, which may be given by its name."""
     if isinstance(kind, type) and issubclass(kind, AbstractElements):
         return kind
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ModelError(f"the kind of a beam is one of {', '.join(KINDS)}, or a class derived from AbstractElements, not {kind!r}")
     return KINDS[kind]
 
@@ -161,7 +169,8 @@ def _triad(tangent: Array, normal: Any) -> Array:
     if numbers is not None and not numbers > 0:
         raise ModelError("a beam has no length: its two ends coincide")
     third = tangent / length
-    hint = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))] if normal is None else jnp.asarray(number(normal))
+    across = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))]
+    hint = across if normal is None else jnp.asarray(direction("normal of a Beam", normal))
     first = hint - (hint @ third) * third
     size = jnp.linalg.norm(first)
     numbers = known(size)
@@ -174,19 +183,25 @@ def _triad(tangent: Array, normal: Any) -> Array:
 def _sections(section: Any, elements: int) -> list[Section]:
     if isinstance(section, Section):
         return [section] * elements
-    found = [section((i + 0.5) / elements) for i in range(elements)] if callable(section) else list(section)
+    listed = list(section) if isinstance(section, Iterable) else []
+    found = [section((i + 0.5) / elements) for i in range(elements)] if callable(section) and not isinstance(section, type) else listed
     if len(found) != elements or not all(isinstance(one, Section) for one in found):
-        raise ModelError(f"a beam of {elements} elements needs one Section, a function that returns one, or a list with one for each")
+        raise ModelError(
+            f"section of a Beam of {elements} elements must be one Section, a function that returns one, or a list with one for each"
+        )
     return found
 
 
-def _masses(masses: Mapping[int, Any], nodes: int) -> dict[int, RigidBody]:
+def _masses(masses: Any, nodes: int) -> dict[int, RigidBody]:
     """Rigid bodies on nodes, counted from the start."""
     found = {}
+    if not isinstance(masses, Mapping):
+        raise ModelError(f"masses of a Beam are given by nodes, as in {{-1: 0.5}}, not as {masses!r}")
     for index, value in masses.items():
+        index = whole("node of masses of a Beam", index, -nodes)
         if not -nodes <= index < nodes:
             raise ModelError(f"a mass sits on node {index} of a beam whose nodes are 0 to {nodes - 1}")
-        body = value if isinstance(value, RigidBody) else RigidBody(value, np.zeros(3))
+        body = value if isinstance(value, RigidBody) else RigidBody(real("masses of a Beam, a number or a RigidBody,", value), np.zeros(3))
         body.check(f"on node {index} of a beam")
         found[index % nodes] = body
     return found

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 
 from ..bodies.base import moments
 from ..errors import ModelError
-from ..numerics.arrays import known, library, number
+from ..numerics.arrays import known, library
+from ..numerics.checks import not_negative, positive, real
 from ..numerics.lapack import inverse
 
 
@@ -37,14 +38,10 @@ class Section(eqx.Module):
     first: Any
 
     def __init__(self, stiffness, mass, second, first=(0.0, 0.0)):
-        self.stiffness, self.second = (_as_matrix(number(value)) for value in (stiffness, second))
-        self.mass, self.first = number(mass), number(first)
-        shapes = (self.stiffness.shape, self.mass.shape, self.second.shape, self.first.shape)
-        if shapes != ((6, 6), (), (2, 2), (2,)):
-            raise ModelError(
-                f"a section takes stiffness (6,) or (6, 6), mass (), second (2,) or (2, 2) and first (2,), not shapes {shapes}"
-            )
-        _check(known(self.stiffness), known(self.mass), known(self.second))
+        self.stiffness = _as_matrix(real("stiffness of a Section", stiffness, (6,), (6, 6)))
+        self.second = _as_matrix(real("second moment of mass of a Section", second, (2,), (2, 2)))
+        self.mass, self.first = positive("mass of a Section", mass), real("first moment of mass of a Section", first, (2,))
+        _check(known(self.stiffness), known(self.second))
 
     @property
     def inertia_matrix(self) -> Any:
@@ -55,17 +52,23 @@ class Section(eqx.Module):
     @classmethod
     def rectangle(cls, width, height, E, density, nu=0.3) -> "Section":
         r"""A rectangle with `width` along $d_1$ and `height` along $d_2$; its shear factor is $10 (1 + \nu)/(12 + 11 \nu)$."""
+        width, height = positive("width of a section", width), positive("height of a section", height)
+        nu = _poisson(nu)
         area, bending = width * height, (width * height**3 / 12, height * width**3 / 12)
         return cls._isotropic(area, bending, _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu), E, density, nu)
 
     @classmethod
     def circle(cls, radius, E, density, nu=0.3) -> "Section":
         """A full circle."""
-        return cls.tube(radius, 0.0, E, density, nu)
+        return cls.tube(positive("radius of a section", radius), 0.0, E, density, nu)
 
     @classmethod
     def tube(cls, outer, inner, E, density, nu=0.3) -> "Section":
         """A circular tube with these radii; its shear factor is Cowper's."""
+        outer, inner = positive("outer radius of a section", outer), not_negative("inner radius of a section", inner)
+        if _seen(inner >= outer):
+            raise ModelError(f"inner radius of a section, {inner}, must be smaller than the outer one, {outer}")
+        nu = _poisson(nu)
         area, bending = np.pi * (outer**2 - inner**2), np.pi / 4 * (outer**4 - inner**4)
         square, thickness = (1 + (inner / outer) ** 2) ** 2, (inner / outer) ** 2
         shear = 6 * (1 + nu) * square / ((7 + 6 * nu) * square + (20 + 12 * nu) * thickness)
@@ -73,6 +76,7 @@ class Section(eqx.Module):
 
     @classmethod
     def _isotropic(cls, area, bending, torsion, shear, E, density, nu) -> "Section":
+        E, density = positive("E of a section", E), positive("density of a section", density)
         G = E / (2 * (1 + nu))
         stiffness = [shear * G * area, shear * G * area, E * area, E * bending[0], E * bending[1], G * torsion]
         return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
@@ -111,13 +115,20 @@ def _as_matrix(value: Any) -> Any:
     return value[:, None] * np.eye(value.shape[0], dtype=value.dtype) if value.ndim == 1 else value
 
 
-def _check(stiffness: np.ndarray | None, mass: np.ndarray | None, second: np.ndarray | None) -> None:
+def _poisson(nu: Any) -> Any:
+    return real("nu of a section", nu, holds=lambda nu: (nu > -1) & (nu <= 0.5), what="above -1 and at most 0.5")
+
+
+def _seen(truth: Any) -> bool:
+    """Whether something holds, and is not hidden."""
+    return bool(known(truth))
+
+
+def _check(stiffness: np.ndarray | None, second: np.ndarray | None) -> None:
     for name, matrix in (("stiffness", stiffness), ("second moment of mass", second)):
         if matrix is None:
             continue
-        if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
-            raise ModelError(f"the {name} of a section must be finite and symmetric, not {matrix.tolist()}")
+        if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
+            raise ModelError(f"the {name} of a section must be symmetric, not {matrix.tolist()}")
         if np.linalg.eigvalsh(matrix)[0] <= 0:
             raise ModelError(f"the {name} of a section must be positive definite, not {matrix.tolist()}")
-    if mass is not None and not (np.isfinite(mass) and mass > 0):
-        raise ModelError(f"a section has mass {mass} a unit of length; it must be a positive number")

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..geometry.rotation import Vector3
-from ..numerics.arrays import known, library, number
+from ..numerics.arrays import known, library
+from ..numerics.checks import real
 from .shapes import AbstractShape, as_shapes
 
 Rows = Float[Array, "4 3"]
@@ -120,7 +121,7 @@ class Particle(AbstractBody):
     oriented: ClassVar[bool] = False
 
     def __init__(self, mass, shape=None):
-        self.mass, self.shape = number(mass), shape
+        self.mass, self.shape = real("mass of a Particle", mass), shape
 
     @staticmethod
     def lift(q: Vector3) -> Rows:
@@ -138,7 +139,6 @@ class Particle(AbstractBody):
     def inertia_matrix(self) -> Inertia:
         return moments(self.mass, (0.0, 0.0, 0.0), np.zeros((3, 3)))
 
-    @classmethod
     @classmethod
     def from_inertia_matrix(cls, theta: Inertia) -> "Particle":
         return cls(theta[0, 0])

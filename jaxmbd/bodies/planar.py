@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
-from ..numerics.arrays import known, number
+from ..numerics.arrays import known
+from ..numerics.checks import positive, real
 from .base import AbstractBody, Inertia, Rows, check_mass, moments
 from .shapes import Box, Cylinder, thickness
 
@@ -30,11 +31,8 @@ class PlanarBody(AbstractBody):
     twists: ClassVar[tuple[int, ...]] = (0, 1, 5)
 
     def __init__(self, mass, inertia, com=(0.0, 0.0), shape=None):
-        self.mass, self.inertia, self.com, self.shape = number(mass), number(inertia), number(com), shape
-        if self.com.shape != (2,) or self.inertia.shape != ():
-            raise ModelError(
-                f"a planar body takes one moment of inertia and com (2,), not shapes {self.inertia.shape} and {self.com.shape}"
-            )
+        self.mass, self.inertia = real("mass of a PlanarBody", mass), real("inertia of a PlanarBody", inertia)
+        self.com, self.shape = real("com of a PlanarBody", com, (2,)), shape
 
     @staticmethod
     def lift(q: Float[Array, "4"]) -> Rows:
@@ -72,16 +70,19 @@ class PlanarBody(AbstractBody):
     @classmethod
     def rod(cls, mass, length) -> "PlanarBody":
         """A homogeneous slender rod, its centre at the origin, along the first body axis."""
+        mass, length = real("mass of a rod", mass), positive("length of a rod", length)
         thin = thickness(length)
         return cls(mass, mass * length**2 / 12, shape=Box((length, thin, thin)))
 
     @classmethod
     def plate(cls, mass, size) -> "PlanarBody":
         """A homogeneous rectangle with edges along the body axes."""
+        mass, size = real("mass of a plate", mass), positive("size of a plate", size, (2,))
         shape = Box((size[0], size[1], thickness(*size)))
         return cls(mass, mass * (size[0] ** 2 + size[1] ** 2) / 12, shape=shape)
 
     @classmethod
     def disc(cls, mass, radius) -> "PlanarBody":
         """A homogeneous disc."""
+        mass, radius = real("mass of a disc", mass), positive("radius of a disc", radius)
         return cls(mass, mass * radius**2 / 2, shape=Cylinder(radius, thickness(radius)))

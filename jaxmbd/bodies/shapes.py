@@ -5,6 +5,7 @@ A shape is a pytree whose leaves are its numbers, so that bodies of different si
 
 import abc
 import functools
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,8 +14,9 @@ import jax
 import numpy as np
 
 from ..errors import ModelError
-from ..geometry.frame import Frame, identity
-from ..numerics.arrays import known, library, number
+from ..geometry.frame import Frame, check_rigid, identity
+from ..numerics.arrays import known, library
+from ..numerics.checks import not_negative, positive, real, whole
 from .surfaces import Surface, convex_hull, read_mesh, revolve
 
 FACETS = 32
@@ -27,12 +29,22 @@ THIN = 0.02
 
 def _pose(value: Any) -> Frame | None:
     """A frame in body axes; a point is one with the directions of the body."""
-    if value is None or isinstance(value, Frame):
-        return value
-    point = number(value)
-    if point.shape != (3,):
-        raise ModelError(f"the pose of a shape is a Frame in body axes or a point (3,), not {value!r}")
-    return Frame(point, identity().rotation)
+    if value is None:
+        return None
+    if isinstance(value, Frame):
+        return check_rigid("pose of a shape", value)
+    return Frame(real("pose of a shape, a Frame in body axes or a point,", value, (3,)), identity().rotation)
+
+
+def _sizes(name: str, *shape: tuple[int, ...]) -> Any:
+    """A field of numbers that lengths can have."""
+    return eqx.field(converter=lambda value: not_negative(name, value, *shape))
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str | os.PathLike):
+        raise ModelError(f"path of a Mesh must be that of a file, but {value!r} was given")
+    return os.fspath(value)
 
 
 class AbstractShape(eqx.Module):
@@ -49,7 +61,7 @@ class AbstractShape(eqx.Module):
         if any(known(leaf) is None for leaf in jax.tree.leaves(self)):
             raise ModelError(f"the surface of a {type(self).__name__} needs its numbers: ask for it outside jit, vmap and grad")
         shape = jax.tree.map(lambda leaf: np.asarray(known(leaf), float), self)
-        vertices, faces = shape.triangles(facets)
+        vertices, faces = shape.triangles(whole("facets", facets, 3))
         if shape.pose is not None:
             vertices = shape.pose.origin + vertices @ shape.pose.rotation.T
         return Surface(vertices, faces)
@@ -58,10 +70,7 @@ class AbstractShape(eqx.Module):
 class Box(AbstractShape):
     """A box with three edges along the axes, its centre at the origin."""
 
-    size: Any = eqx.field(converter=number)
-
-    def __check_init__(self):
-        _check_sizes(self, (3,), size=self.size)
+    size: Any = _sizes("size of a Box", (3,))
 
     def triangles(self, facets: int) -> Surface:
         corners = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
@@ -71,10 +80,7 @@ class Box(AbstractShape):
 class Sphere(AbstractShape):
     """A ball about the origin."""
 
-    radius: Any = eqx.field(converter=number)
-
-    def __check_init__(self):
-        _check_sizes(self, (), radius=self.radius)
+    radius: Any = _sizes("radius of a Sphere")
 
     def triangles(self, facets: int) -> Surface:
         polar = np.linspace(0, np.pi, facets // 2 + 1)
@@ -86,11 +92,8 @@ class Sphere(AbstractShape):
 class Cylinder(AbstractShape):
     """A cylinder along the third axis, its centre at the origin."""
 
-    radius: Any = eqx.field(converter=number)
-    length: Any = eqx.field(converter=number)
-
-    def __check_init__(self):
-        _check_sizes(self, (), radius=self.radius, length=self.length)
+    radius: Any = _sizes("radius of a Cylinder")
+    length: Any = _sizes("length of a Cylinder")
 
     def triangles(self, facets: int) -> Surface:
         profile = np.array([(0, -0.5), (1, -0.5), (1, 0.5), (0, 0.5)])
@@ -100,12 +103,11 @@ class Cylinder(AbstractShape):
 class Tube(AbstractShape):
     """A hollow cylinder along the third axis, its centre at the origin."""
 
-    outer: Any = eqx.field(converter=number)
-    inner: Any = eqx.field(converter=number)
-    length: Any = eqx.field(converter=number)
+    outer: Any = _sizes("outer radius of a Tube")
+    inner: Any = _sizes("inner radius of a Tube")
+    length: Any = _sizes("length of a Tube")
 
     def __check_init__(self):
-        _check_sizes(self, (), outer=self.outer, inner=self.inner, length=self.length)
         outer, inner = known(self.outer), known(self.inner)
         if outer is not None and inner is not None and inner > outer:
             raise ModelError(f"a Tube has the inner radius {inner} and the outer one {outer}; the inner one must be the smaller")
@@ -119,12 +121,7 @@ class Tube(AbstractShape):
 class Hull(AbstractShape):
     """The convex hull of points."""
 
-    points: Any = eqx.field(converter=number)
-
-    def __check_init__(self):
-        numbers = known(self.points)
-        if self.points.ndim != 2 or self.points.shape[1] != 3 or (numbers is not None and not np.isfinite(numbers).all()):
-            raise ModelError(f"a Hull is that of finite points (k, 3), not of an array of shape {self.points.shape}")
+    points: Any = eqx.field(converter=lambda value: real("points of a Hull", value, (None, 3)))
 
     def triangles(self, facets: int) -> Surface:
         return convex_hull(self.points)
@@ -133,11 +130,8 @@ class Hull(AbstractShape):
 class Mesh(AbstractShape):
     """The triangles of an STL or OBJ file, each length times `scale`. The file is read when its surface is asked for."""
 
-    path: str = eqx.field(converter=str, static=True)
-    scale: Any = eqx.field(converter=number, default=1.0)
-
-    def __check_init__(self):
-        _check_sizes(self, (), scale=self.scale)
+    path: str = eqx.field(converter=_path, static=True)
+    scale: Any = eqx.field(converter=lambda value: positive("scale of a Mesh", value), default=1.0)
 
     def triangles(self, facets: int) -> Surface:
         vertices, faces = read_mesh(self.path)
@@ -157,16 +151,6 @@ def as_shapes(value: Any) -> tuple[AbstractShape, ...]:
         if not isinstance(shape, AbstractShape):
             raise ModelError(f"a shape is a Box, Sphere, Cylinder, Tube, Hull or Mesh, or several of them, not {shape!r}")
     return shapes
-
-
-def _check_sizes(shape: AbstractShape, wanted: tuple[int, ...], **sizes: Any) -> None:
-    """Refuse sizes of another shape, and numbers that no length has."""
-    for name, value in sizes.items():
-        numbers = known(value)
-        possible = numbers is None or (np.isfinite(numbers).all() and (numbers >= 0).all())
-        if value.shape != wanted or not possible:
-            needed = "a number that is" if wanted == () else f"{wanted[0]} numbers that are"
-            raise ModelError(f"a {type(shape).__name__} has the {name} {value}; it needs {needed} finite and not negative")
 
 
 def _box_faces() -> np.ndarray:

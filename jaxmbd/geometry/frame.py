@@ -7,8 +7,11 @@ nothing here relies on it: frames transform linearly.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..errors import ModelError
+from ..numerics.arrays import known
 from . import rotation
 from .rotation import Vector3
 
@@ -17,7 +20,10 @@ Rows = Float[Array, "frames 4 3"]
 
 
 def _floating(value) -> Array:
-    value = jnp.asarray(value)
+    try:
+        value = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"a Frame takes an origin (3,) and a rotation (3, 3) of numbers, not {value!r}") from None
     return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
 
 
@@ -63,6 +69,21 @@ class Frame(eqx.Module):
     def inverse(self) -> "Frame":
         """The fixed frame as seen from this one, which must be orthonormal."""
         return Frame(-self.rotation.T @ self.origin, self.rotation.T)
+
+
+def check_rigid(name: str, frame: Frame) -> Frame:
+    """A frame that a user gives: one, finite, with directors that are orthonormal and right-handed."""
+    if frame.origin.shape != (3,) or frame.rotation.shape != (3, 3):
+        raise ModelError(f"{name} must be one Frame, but its origin has shape {frame.origin.shape}, its rotation {frame.rotation.shape}")
+    origin, R = known(frame.origin), known(frame.rotation)
+    if (origin is not None and not np.isfinite(origin).all()) or (R is not None and not np.isfinite(R).all()):
+        raise ModelError(f"{name} must be a finite Frame, but {np.asarray(frame.rows).tolist()} was given")
+    off = 0.0 if R is None else np.max(np.abs(R.T @ R - np.eye(3, dtype=R.dtype)))
+    if R is not None and off > 4 * np.sqrt(jnp.finfo(R.dtype).eps):
+        raise ModelError(f"{name} has directors, the columns of its rotation, that are not orthonormal: {R.tolist()} is off by {off:.3g}")
+    if R is not None and np.linalg.det(R) < 0:
+        raise ModelError(f"{name} has left-handed directors, the columns of its rotation: {R.tolist()}; turn one of them round")
+    return frame
 
 
 def identity(dtype=float) -> Frame:

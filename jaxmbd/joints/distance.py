@@ -8,7 +8,8 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
-from ..numerics.arrays import known, number
+from ..numerics.arrays import known
+from ..numerics.checks import positive
 from .base import AbstractJoint, check_not_zero
 
 
@@ -22,7 +23,7 @@ class Distance(AbstractJoint):
     meets: ClassVar[bool] = False
 
     def __init__(self, length=None):
-        self.length = None if length is None else number(length)
+        self.length = None if length is None else positive("length of a Distance", length)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "1"]:
         rod = b.origin - a.origin

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
-from ..numerics.arrays import number
+from ..numerics.checks import direction, not_zero
 from .base import (
     AbstractAxisJoint,
     AbstractJoint,
@@ -63,7 +63,7 @@ class Revolute(AbstractAxisJoint):
     angular: ClassVar[tuple[bool, ...]] = (True,)
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
-        self.axis = number(axis)
+        self.axis = direction("axis of a Revolute", axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
         return jnp.concatenate([b.origin - a.origin, axes_apart(a, b)])
@@ -85,7 +85,7 @@ class Prismatic(AbstractAxisJoint):
     angular: ClassVar[tuple[bool, ...]] = (False,)
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
-        self.axis = number(axis)
+        self.axis = direction("axis of a Prismatic", axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "5"]:
         return jnp.concatenate([offset(a, b)[:2], directors_apart(a, b)])
@@ -107,7 +107,7 @@ class Cylindrical(AbstractAxisJoint):
     angular: ClassVar[tuple[bool, ...]] = (True, False)
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
-        self.axis = number(axis)
+        self.axis = direction("axis of a Cylindrical", axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "4"]:
         return jnp.concatenate([offset(a, b)[:2], axes_apart(a, b)])
@@ -129,7 +129,7 @@ class Planar(AbstractAxisJoint):
     angular: ClassVar[tuple[bool, ...]] = (False, False, True)
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
-        self.axis = number(axis)
+        self.axis = direction("axis of a Planar", axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         return jnp.concatenate([offset(a, b)[2:], axes_apart(a, b)])
@@ -157,7 +157,7 @@ class Screw(AbstractAxisJoint):
     angular: ClassVar[tuple[bool, ...]] = (False,)
 
     def __init__(self, pitch, axis=(0.0, 0.0, 1.0)):
-        self.pitch, self.axis = number(pitch), number(axis)
+        self.pitch, self.axis = not_zero("pitch of a Screw", pitch), direction("axis of a Screw", axis)
 
     def check(self, name: str) -> None:
         super().check(name)

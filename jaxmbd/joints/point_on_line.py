@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float
 
 from ..geometry.frame import Frame, Motion
-from ..numerics.arrays import number
+from ..numerics.checks import direction
 from .base import AbstractAxisJoint, offset
 
 
@@ -20,7 +20,7 @@ class PointOnLine(AbstractAxisJoint):
     orients: ClassVar[tuple[bool, bool]] = (True, False)
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
-        self.axis = number(axis)
+        self.axis = direction("axis of a PointOnLine", axis)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "2"]:
         return offset(a, b)[:2]

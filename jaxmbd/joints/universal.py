@@ -11,7 +11,8 @@ from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..geometry.rotation import Matrix3
-from ..numerics.arrays import known, number
+from ..numerics.arrays import known
+from ..numerics.checks import direction
 from .base import AbstractJoint, check_axis, turned_about
 
 
@@ -29,7 +30,7 @@ class Universal(AbstractJoint):
     angular: ClassVar[tuple[bool, ...]] = (True, True)
 
     def __init__(self, axis=(0.0, 0.0, 1.0), second=(1.0, 0.0, 0.0)):
-        self.axis, self.second = number(axis), number(second)
+        self.axis, self.second = direction("axis of a Universal", axis), direction("second axis of a Universal", second)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "4"]:
         return jnp.append(b.origin - a.origin, a.z @ b.x)

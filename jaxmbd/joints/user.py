@@ -9,6 +9,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from ..geometry.frame import Frame, Motion
+from ..numerics import checks
 from .base import AbstractJoint
 
 
@@ -24,10 +25,11 @@ class UserJoint(AbstractJoint):
     params: Any
     size: int = eqx.field(static=True)
 
-    def __init__(self, function: Callable, params: Any = None, relative_motion: Callable | None = None, size: int = 0):
-        self.function = Partial(function)
-        self.relative_motion = None if relative_motion is None else Partial(relative_motion)
-        self.params, self.size = params, size
+    def __init__(self, function: Any, params: Any = None, relative_motion: Any = None, size: Any = 0):
+        self.function = Partial(checks.function("function of a UserJoint", function))
+        motion = None if relative_motion is None else checks.function("relative_motion of a UserJoint", relative_motion)
+        self.relative_motion = None if motion is None else Partial(motion)
+        self.params, self.size = params, checks.whole("size of a UserJoint", size)
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
         return jnp.asarray(self.function(a, b, self.params))

@@ -7,13 +7,16 @@ coordinates of the bodies are.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
+from ..errors import ModelError
 from ..geometry.frame import Frame
 from ..geometry.rotation import Vector3
-from ..numerics.arrays import number, root
+from ..numerics.arrays import root
+from ..numerics.checks import real
 
 
 class Gravity(eqx.Module):
@@ -22,7 +25,7 @@ class Gravity(eqx.Module):
     acceleration: Any
 
     def __init__(self, acceleration=(0.0, 0.0, -9.81)):
-        self.acceleration = number(acceleration)
+        self.acceleration = real("acceleration of Gravity", acceleration, (3,))
 
 
 class AbstractLoad(eqx.Module):
@@ -73,11 +76,18 @@ class AbstractJointLoad(eqx.Module):
         return eqx.tree_at(lambda load: load.joint, self, None)
 
 
-def as_history(value: Any) -> Any:
-    """A function of time as a pytree, or a constant as a parameter."""
-    if isinstance(value, eqx.Module | Partial):
-        return value
-    return Partial(value) if callable(value) else number(value)
+def as_history(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """A function of time, tried once, as a pytree, or a constant as a parameter; `shape` is that of its values."""
+    if not callable(value) or isinstance(value, type):
+        return real(f"{name}, or a function of time that returns it,", value, shape)
+    try:
+        with jax.numpy_dtype_promotion("standard"):
+            found = jax.eval_shape(lambda t: jnp.asarray(value(t)), jnp.zeros(())).shape
+    except Exception as error:
+        raise ModelError(f"{name} is a function of time that cannot be evaluated: {type(error).__name__}: {error}") from error
+    if found != shape:
+        raise ModelError(f"{name} is a function of time that returns an array of shape {found}; it must return shape {shape}")
+    return value if isinstance(value, eqx.Module | Partial) else Partial(value)
 
 
 def at_time(history: Any, t: Array) -> Array:

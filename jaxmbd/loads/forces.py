@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from ..geometry.frame import Frame, twist
-from ..numerics.arrays import number
+from ..numerics.checks import flag, function as checked_function, named, real, whole
 from .base import AbstractJointLoad, AbstractLoad, as_history, at_time
 
 
@@ -25,8 +25,10 @@ class Force(AbstractLoad):
     at: Any
     follower: bool = eqx.field(static=True)
 
-    def __init__(self, body: str, force: Any, at=(0.0, 0.0, 0.0), follower: bool = False):
-        self.a, self.b, self.force, self.at, self.follower = body, "ground", as_history(force), number(at), follower
+    def __init__(self, body: Any, force: Any, at: Any = (0.0, 0.0, 0.0), follower: Any = False):
+        self.a, self.b = named("body of a Force", body), "ground"
+        self.force, self.at = as_history("force of a Force", force, (3,)), real("at of a Force", at, (3,))
+        self.follower = flag("follower of a Force", follower)
 
     def power(self, t: Array, at: tuple[Frame, Frame], rates: tuple[Frame, Frame], virtual: tuple[Frame, Frame]) -> Array:
         force = at_time(self.force, t)
@@ -41,8 +43,9 @@ class Torque(AbstractLoad):
     torque: Any
     follower: bool = eqx.field(static=True)
 
-    def __init__(self, body: str, torque: Any, follower: bool = False):
-        self.a, self.b, self.torque, self.follower = body, "ground", as_history(torque), follower
+    def __init__(self, body: Any, torque: Any, follower: Any = False):
+        self.a, self.b = named("body of a Torque", body), "ground"
+        self.torque, self.follower = as_history("torque of a Torque", torque, (3,)), flag("follower of a Torque", follower)
 
     def power(self, t: Array, at: tuple[Frame, Frame], rates: tuple[Frame, Frame], virtual: tuple[Frame, Frame]) -> Array:
         torque = at_time(self.torque, t)
@@ -61,8 +64,9 @@ class UserForce(AbstractLoad):
     b: Any
     params: Any
 
-    def __init__(self, function: Callable, body: str, params: Any = None):
-        self.function, self.a, self.b, self.params = Partial(function), body, "ground", params
+    def __init__(self, function: Any, body: Any, params: Any = None):
+        self.function, self.params = Partial(checked_function("function of a UserForce", function)), params
+        self.a, self.b = named("body of a UserForce", body), "ground"
 
     def power(self, t: Array, at: tuple[Frame, Frame], rates: tuple[Frame, Frame], virtual: tuple[Frame, Frame]) -> Array:
         force, torque = self.function(t, at[0], *twist(at[0], rates[0]), self.params)
@@ -77,8 +81,9 @@ class JointForce(AbstractJointLoad):
     force: Any
     index: int = eqx.field(static=True)
 
-    def __init__(self, joint: str, force: Any, index: int = 0):
-        self.joint, self.force, self.index = joint, as_history(force), index
+    def __init__(self, joint: Any, force: Any, index: Any = 0):
+        self.joint, self.index = named("joint of a JointForce", joint), whole("index of a JointForce", index)
+        self.force = as_history("force of a JointForce", force, ())
 
     def power(self, t: Array, c: Array, rate: Array, virtual: Array) -> Array:
         return at_time(self.force, t) * virtual

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
+from ..errors import ModelError
 from ..geometry.frame import Frame
-from ..numerics.arrays import number
+from ..numerics.checks import function as checked_function, named, not_negative, real, whole
 from .base import AbstractJointLoad, AbstractLoad, length
 
 
@@ -28,11 +29,13 @@ class Spring(AbstractLoad):
     at_a: Any
     at_b: Any
 
-    def __init__(self, a: str, b: str, stiffness=0.0, rest=0.0, damping=None, at_a=(0.0, 0.0, 0.0), at_b=(0.0, 0.0, 0.0)):
-        self.a, self.b = a, b
-        self.stiffness, self.rest = number(stiffness), number(rest)
-        self.damping = None if damping is None else number(damping)
-        self.at_a, self.at_b = number(at_a), number(at_b)
+    def __init__(self, a: Any, b: Any, stiffness=0.0, rest=0.0, damping=None, at_a=(0.0, 0.0, 0.0), at_b=(0.0, 0.0, 0.0)):
+        self.a, self.b = named("a, the first body of a Spring,", a), named("b, the second body of a Spring,", b)
+        if a == b:
+            raise ModelError(f"a Spring goes from {a!r} to itself: a and b must be two bodies")
+        self.stiffness, self.rest = real("stiffness of a Spring", stiffness), not_negative("rest of a Spring", rest)
+        self.damping = None if damping is None else real("damping of a Spring", damping)
+        self.at_a, self.at_b = real("at_a of a Spring", at_a, (3,)), real("at_b of a Spring", at_b, (3,))
 
     @property
     def has_power(self) -> bool:
@@ -62,10 +65,10 @@ class JointSpring(AbstractJointLoad):
     damping: Any
     index: int = eqx.field(static=True)
 
-    def __init__(self, joint: str, stiffness=0.0, rest=0.0, damping=None, index: int = 0):
-        self.joint, self.index = joint, index
-        self.stiffness, self.rest = number(stiffness), number(rest)
-        self.damping = None if damping is None else number(damping)
+    def __init__(self, joint: Any, stiffness=0.0, rest=0.0, damping=None, index: Any = 0):
+        self.joint, self.index = named("joint of a JointSpring", joint), whole("index of a JointSpring", index)
+        self.stiffness, self.rest = real("stiffness of a JointSpring", stiffness), real("rest of a JointSpring", rest)
+        self.damping = None if damping is None else real("damping of a JointSpring", damping)
 
     @property
     def has_power(self) -> bool:
@@ -86,8 +89,9 @@ class Potential(AbstractLoad):
     b: Any
     params: Any
 
-    def __init__(self, function: Callable, a: str, b: str = "ground", params: Any = None):
-        self.function, self.a, self.b, self.params = Partial(function), a, b, params
+    def __init__(self, function: Any, a: Any, b: Any = "ground", params: Any = None):
+        self.function, self.params = Partial(checked_function("function of a Potential", function)), params
+        self.a, self.b = named("a, the first body of a Potential,", a), named("b, the second body of a Potential,", b)
 
     @property
     def has_power(self) -> bool:
