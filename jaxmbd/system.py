@@ -125,7 +125,7 @@ class System(eqx.Module):
     @property
     def controlled(self) -> bool:
         """Whether the forces take a control."""
-        return self.has("forces") and _arity(self.functions["forces"]) == 5
+        return self.has("forces") and arity(self.functions["forces"]) == 5
 
     @property
     def structure(self) -> Structure:
@@ -262,7 +262,8 @@ def _as_parameter(leaf: Any) -> Any:
     return np.asarray(leaf) if isinstance(leaf, float | np.floating) else leaf
 
 
-def _arity(function: Callable) -> int:
+def arity(function: Callable) -> int:
+    """Number of positional arguments that a function needs."""
     plain = function.func if isinstance(function, Partial) and not function.args else function
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(
@@ -273,12 +274,12 @@ def _arity(function: Callable) -> int:
 
 def _call(function: Callable, *arguments: Any) -> Any:
     """Call with as many of the arguments as the function asks for."""
-    return function(*arguments[: _arity(function)])
+    return function(*arguments[: arity(function)])
 
 
 def _check_signature(name: str, function: Callable, counts: tuple[int, ...]) -> None:
     if not callable(function):
         raise ModelError(f"{name} must be a function, not {type(function).__name__}")
-    if _arity(function) not in counts:
+    if arity(function) not in counts:
         wanted = " or ".join(map(str, counts))
-        raise ModelError(f"{name} takes {_arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")
+        raise ModelError(f"{name} takes {arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")

@@ -15,6 +15,7 @@ from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
+from ..numerics.arguments import checked
 from ..numerics.arrays import known, stack
 from ..system import System, Vector
 from . import functions
@@ -36,8 +37,10 @@ from .placement import (
 from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
 from .structure import structure_of
+from .users_functions import try_parts
 
 
+@checked
 def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
@@ -52,6 +55,7 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
 
     Inside `jit` numbers are hidden: joints are not checked, loops not closed, and redundant constraints not found.
     """
+    try_parts(mechanism)
     poses, wanted = _read(mechanism, placement or {})
     if mechanism.beams and (wanted or solve):
         raise ModelError("a mechanism with beams is placed by poses alone: joint coordinates and solve=True would strain beams")

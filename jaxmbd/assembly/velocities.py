@@ -10,15 +10,18 @@ from jaxtyping import Array, Float
 
 from ..constraints.chart import chart_directions, closure_jacobian
 from ..constraints.inputs import as_coordinates
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
 from ..joints import Free
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.lapack import pinv
+from ..numerics.naming import nearest
 from ..system import System, Vector, VectorLike
 from .groups import JointGroup
 from .model import as_assembly
 
 
+@checked
 def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) -> Vector:
     """The velocity at `q` with these rates of joints, by name; all other joints move as little as the loops ask for.
 
@@ -64,7 +67,7 @@ def _equations(system: System, q: Vector, rates: Mapping[str, Any]) -> Iterator[
             row = jax.jacfwd(read)(jnp.zeros(model.increments, q.dtype))
             yield row, _checked(name, value, (row.shape[0],), q)
         else:
-            raise ModelError(f"rates name {name!r}, but there is no such joint, nor a free body of that name")
+            raise UnknownNameError(f"rates name {name!r}, which is no joint, nor a free body; {nearest(name, [*places, *closing])}")
 
 
 def _rates(name: str, value: Any, group: JointGroup, q: Vector) -> Array:

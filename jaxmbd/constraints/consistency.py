@@ -1,5 +1,7 @@
 """Checks of what the user gives, before anything is integrated. Inside `jit` or `vmap` only shapes can be checked."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +10,11 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
+from ..numerics.trial import once
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, constraint_rate, constraint_slopes, mass_matrix
 from .counts import chart_size, rank, rank_tolerance
+from .functions import are_finite, require_finite_functions, try_function
 from .manifold import manifold_at
 from .split import Split, null_space
 
@@ -34,8 +38,9 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     decomposed = manifold_at(system, t0, q0).decomposes
     given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
-        _check_basis_shape(name, system, t0, q0)
-    position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+        once(name, (system, q0), functools.partial(_try_basis, name, system, q0))
+    finite, position, rates, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+    require_finite_functions(finite, system, t0, q0, v0, dt)
     _require_on_manifold(system, position, q0, "q0")
     worst = _worst(rates, q0.dtype)
     if worst is not None:
@@ -52,7 +57,7 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
 @compiled
 def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
     """All numbers that tell whether a start is consistent, in one compilation."""
-    numbers = _position(system, t, q), _rates(system, t, q, v, dt)
+    numbers = are_finite(system, t, q, v, dt), _position(system, t, q), _rates(system, t, q, v, dt)
     manifold = manifold_at(system, t, q)
     if not manifold.decomposes:
         return *numbers, None, {}
@@ -109,19 +114,11 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
         )
 
 
-def _check_basis_shape(name: str, system: System, t: Scalar, q: Vector) -> None:
+def _try_basis(name: str, system: System, q: Vector) -> None:
     if name == "chart":
-        shape = jax.eval_shape(system.chart, jnp.zeros(chart_size(system, q), q.dtype), q, t, t).shape
-        if shape != q.shape:
-            raise ModelError(f"chart must return coordinates of shape {q.shape}, but returned {shape}")
+        try_function(system, name, q, jnp.zeros(chart_size(system, q), q.dtype))
     else:
-        freedom = q.size - rank(system, q)
-        shape = jax.eval_shape(system.null_space, t, q).shape
-        if shape != (q.size, freedom):
-            raise ModelError(
-                f"null_space must return a matrix of shape {(q.size, freedom)} (coordinates less independent constraints), but returned "
-                f"{shape}; redundant constraints need mbd.find_rank(system, q0) before jit"
-            )
+        try_function(system, name, q, freedom=q.size - rank(system, q))
 
 
 def _check_basis(name: str, numbers: Float[Array, "4"]) -> None:

@@ -4,15 +4,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..numerics.arguments import checked
 from ..simulation.trajectory import Trajectory
 from ..system import VectorLike
 
 
+@checked
 def order(dts: VectorLike, errors: VectorLike) -> float:
     """Slope of the errors against the time steps in double logarithmic scale, by least squares."""
     return float(np.polyfit(np.log(np.asarray(dts)), np.log(np.asarray(errors)), 1)[0])
 
 
+@checked
 def convergence(run: Callable, dts: Sequence, reference: Trajectory, fields: Sequence = ("q", "p")) -> dict[str, tuple[np.ndarray, float]]:
     """Errors of the last rows of `run(dt)` against a reference, and their order.
 

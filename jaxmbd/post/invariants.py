@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from ..constraints.calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
+from ..numerics.arguments import checked
 from ..numerics.arrays import over_rows
 from ..numerics.lapack import solve
 from ..schemes import AbstractVariational
@@ -71,6 +72,7 @@ def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "ro
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
 
 
+@checked
 def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
     """A short table of what was kept: energy, constraints, and how hard Newton's method worked."""
     H = energy(system, trajectory)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.calculus import constraint_slopes
 from ..errors import Result
 from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.arguments import checked
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
 from ..schemes import AbstractScheme, Midpoint, StepInput
@@ -17,6 +18,7 @@ from .solving import Method, SolvedStep, solve_step
 from .trajectory import State, Status
 
 
+@checked
 def step(
     system: System,
     state: State,

@@ -89,3 +89,6 @@ _NUMPY: dict[str, Callable] = {
     "eq": _binary(np.equal),
     "ne": _binary(np.not_equal),
 }
+
+CHEAP = frozenset(_NUMPY)
+"""Operations that need no compilation."""
