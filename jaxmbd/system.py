@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
+from .numerics.arguments import checked
 from .numerics.arrays import library
 from .numerics.naming import Named, Parameters, collect, is_parameter, of_tree
 
@@ -54,6 +55,7 @@ class System(eqx.Module):
     closures: int | None = eqx.field(static=True, default=None)
 
     @classmethod
+    @checked
     def from_functions(
         cls,
         lagrangian: Callable | None = None,
@@ -191,6 +193,7 @@ class System(eqx.Module):
         of_params = _of_params(self.params) if own is None else own()
         return Parameters(self, collect([(lambda s: s.params, of_params), (lambda s: s.functions, of_tree(self.functions))]))
 
+    @checked
     def replace(self, values: Mapping[str, VectorLike]) -> "System":
         """The system with other values of some parameters, given by name as `parameters` lists them.
 

@@ -12,7 +12,7 @@ from ..constraints.chart import chart_directions, closure_jacobian
 from ..constraints.inputs import as_coordinates
 from ..errors import ModelError, UnknownNameError
 from ..joints import Free
-from ..numerics.arguments import checked
+from ..numerics.arguments import checked, described
 from ..numerics.arrays import known
 from ..numerics.lapack import pinv
 from ..numerics.naming import nearest
@@ -78,7 +78,10 @@ def _rates(name: str, value: Any, group: JointGroup, q: Vector) -> Array:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], q: Vector) -> Array:
-    value = jnp.atleast_1d(jnp.asarray(value, q.dtype))
+    try:
+        value = jnp.atleast_1d(jnp.asarray(value, q.dtype))
+    except (TypeError, ValueError):
+        raise ModelError(f"the rate of {name!r} must be numbers, not {described(value)}") from None
     if value.shape != shape:
         raise ModelError(f"{name!r} takes {shape[0]} rates, but {value.size} were given")
     return value

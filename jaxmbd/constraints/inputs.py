@@ -29,7 +29,7 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
         _require_finite(leaf, "a parameter of the system")
     system = system.astype(q.dtype)
-    once("functions", (system, q), lambda: try_functions(system, q))
+    once("functions", (system, q), lambda: try_functions(system, q, name))
     return q
 
 
@@ -42,11 +42,11 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
     return value.astype(q.dtype)
 
 
-def try_functions(system: System, q: Vector) -> None:
+def try_functions(system: System, q: Vector, what: str) -> None:
     """Try the functions of a system, and count its coordinates where that can be done without them."""
     count = len(system.structure.parts)
     if count not in (0, q.size):
-        raise ModelError(f"this system has {count} coordinates, but {q.size} were given")
+        raise ModelError(f"{what} has {q.size} coordinates, but this system has {count}")
     for name in ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "forces"):
         if system.has(name) and not (name == "forces" and system.controlled):
             try_function(system, name, q)

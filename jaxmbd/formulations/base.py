@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from ..constraints.counts import constraint_count, fulfilled
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..constraints.split import Split
+from ..numerics.arguments import check_fields
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 
@@ -69,6 +70,9 @@ class AbstractFormulation(eqx.Module):
     """
 
     needs_rank: ClassVar[bool] = True
+
+    def __check_init__(self):
+        check_fields(self)
 
     @abc.abstractmethod
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:

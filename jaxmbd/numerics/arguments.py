@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import AbstractArray
 
 from ..errors import ModelError
-from .naming import nearest
+from .naming import MOST_NAMES, nearest
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -26,17 +26,18 @@ def checked(function: Function) -> Function:
     Instances are asked for where a class is written, not classes or their names. Numbers are whatever becomes an array of real numbers, and
     one number where no array or sequence is admitted; other shapes, and values, are left to the function.
     """
+    own_name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         signature, kinds = _kinds_of_arguments(function)
         try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # arguments that are missing or not known: Python says so itself
+            given = signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:  # too many arguments, or unknown ones: Python says so itself
             given = {}
         for name, kind in kinds.items():
             if name in given and not kind.admits(given[name]):
-                raise ModelError(f"{function.__name__}: {name} must be {kind.words}, not {described(given[name])}{kind.hint(given[name])}")
+                raise ModelError(f"{own_name}: {name} must be {kind.words}, not {described(given[name])}{kind.hint(given[name])}")
         return function(*args, **kwargs)
 
     return typing.cast(Function, call)
@@ -112,10 +113,10 @@ def _kind(annotation: Any) -> Kind | None:
     numbers = [part for part in parts if _is_number(part)]
     kinds: list[Kind] = []
     if any(part not in (bool, int) for part in numbers):
-        single = not any(typing.get_origin(part) is Sequence or part is Sequence or _has_axes(part) for part in parts)
+        single = not any((typing.get_origin(part) or part) is Sequence or _has_axes(part) for part in parts)
         words = "a real number" if single else "an array of real numbers"
         kinds.append(Kind(words, lambda value: _are_real(value) and not (single and np.ndim(value))))
-        parts = [part for part in parts if part not in numbers]
+        parts = [part for part in parts if part not in numbers and (typing.get_origin(part) or part) is not Sequence]
     optional = type(None) in parts
     for part in parts:
         kind = None if part is type(None) else _simple_kind(part)
@@ -149,7 +150,7 @@ def _simple_kind(part: Any) -> Kind | None:
         return Kind("a whole number", lambda value: isinstance(value, int | np.integer) and not isinstance(value, bool))
     if origin in _PLAIN:
         return Kind(_PLAIN[origin], callable if origin is Callable else lambda value: isinstance(value, origin))
-    if not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+    if origin is Any or not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
         return None
     return Kind(_named(origin), lambda value: isinstance(value, origin), (origin,))
 
@@ -192,12 +193,12 @@ def _concrete(cls: type) -> Iterator[type]:
 
 
 def _named(cls: type) -> str:
-    """A class in words: a family by some of its members."""
+    """A class in words: a family by its members."""
     family = cls.__name__.removeprefix("Abstract")
     if family == cls.__name__:
         return _with_article(family)
-    some = list(dict.fromkeys(map(_call_of, _concrete(cls))))[:3]
-    return f"{_with_article(re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', family).lower())} such as {', '.join(some)}"
+    members = list(dict.fromkeys(map(_call_of, _concrete(cls))))[:MOST_NAMES]
+    return f"{_with_article(re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', family).lower())}, one of {', '.join(members)}"
 
 
 def _call_of(cls: type) -> str:

@@ -112,9 +112,11 @@ class Parameters(Mapping[str, Any]):
 def nearest(name: Any, names: Iterable[str]) -> str:
     """The names that may have been meant: those that begin with this one, near ones, or all if they are few."""
     names = list(names)
-    near = [other for other in names if other.startswith((f"{name}.", f"{name}["))][:6] or difflib.get_close_matches(str(name), names, 3)
-    if near:
-        return f"did you mean {', '.join(map(repr, near))}?"
+    small = {other.lower(): other for other in names}
+    near = [small[other] for other in difflib.get_close_matches(str(name).lower(), small, 3)]
+    below = [other for other in names if other.startswith((f"{name}.", f"{name}["))]
+    if below or near:
+        return f"did you mean {', '.join(map(repr, below[:6] or near))}?"
     return f"there are {', '.join(map(repr, names))}" if 0 < len(names) <= MOST_NAMES else ""
 
 
@@ -122,8 +124,11 @@ MOST_NAMES = 12
 """So many names are listed where none is near to the one that was given."""
 
 
-def look_up(name: str, names: Iterable[str], what: str) -> str:
-    """A name among others; of numbered ones, such as the nodes `"beam[0]"`, `"beam[1]"`, the last is also `"beam[-1]"`."""
+def look_up(name: str, names: Iterable[str], missing: str) -> str:
+    """A name among others; of numbered ones, such as the nodes `"beam[0]"`, `"beam[1]"`, the last is also `"beam[-1]"`.
+
+    `missing` begins the sentence that says that there is no such name.
+    """
     names = list(names)
     if name in names:
         return name
@@ -132,7 +137,7 @@ def look_up(name: str, names: Iterable[str], what: str) -> str:
     counted = f"{match[1]}[{count + int(match[2])}]" if match else name
     if counted in names:
         return counted
-    raise UnknownNameError(f"there is no {what} {name!r}; {nearest(name, names)}".removesuffix("; "))
+    raise UnknownNameError(f"{missing} {name!r}; {nearest(name, names)}".removesuffix("; "))
 
 
 def is_parameter(leaf: Any) -> bool:

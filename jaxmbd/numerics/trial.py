@@ -80,7 +80,7 @@ def returned(name: str, function: Callable, arguments: tuple, read: Callable = j
             return None if value is None else read(value)
         except (TypeError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0]
-            raise ModelError(f"{name} returned {described(value)}, which is no array of numbers: {reason}{_definition(function)}") from error
+            raise ModelError(f"{name} returned {described(value)}, which is no array: {reason}{_definition(function)}") from error
 
     program, shapes = jax.make_jaxpr(run, return_shape=True)(leaves)
     outside = first_outside(program, [_whole_numbers(leaf) for leaf in leaves])
@@ -118,8 +118,7 @@ def line_of_first_non_finite(function: Callable, arguments: tuple) -> Line | str
     finite = lambda values: all(bool(jnp.all(jnp.isfinite(value))) for value in values if jnp.issubdtype(value.dtype, jnp.inexact))
 
     def apply(equation, operands):
-        inner, params = equation.primitive.get_bind_params(equation.params)
-        outcomes = equation.primitive.bind(*inner, *operands, **params)
+        outcomes = equation.primitive.bind(*operands, **equation.params)
         outcomes = outcomes if equation.primitive.multiple_results else [outcomes]
         if not finite(outcomes) and finite(operands):
             found.append(equation)

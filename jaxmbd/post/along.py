@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.tree_util import DictKey
+from jaxtyping import Array, Float, PyTree
 
 from ..constraints.counts import constraint_count
 from ..constraints.inputs import try_functions
@@ -14,10 +16,10 @@ from ..errors import ModelError
 from ..numerics.arguments import checked
 from ..numerics.compile import compiled
 from ..numerics.naming import look_up
-from ..numerics.trial import once
+from ..numerics.trial import explained, once
 from ..simulation.start import differs
 from ..simulation.trajectory import Trajectory
-from ..system import System
+from ..system import System, VectorLike
 
 
 def along_trajectory(*fields: str) -> Callable:
@@ -56,12 +58,26 @@ def require_same_system(system: System, trajectory: Trajectory, purpose: str) ->
 def _require_same_sizes(system: System, trajectory: Trajectory, purpose: str) -> None:
     q, multipliers = trajectory.final.q, trajectory.multipliers
     try:
-        try_functions(system, q)
+        try_functions(system, q, "trajectory")
         count = constraint_count(system, q)
     except ModelError as error:
         raise ModelError(f"{purpose}: trajectory is that of another system, or this one does not work: {error}") from error
     if multipliers is not None and multipliers.shape[-1] != count:
         raise ModelError(f"{purpose}: trajectory is that of another system: it has {multipliers.shape[-1]} constraints, not {count}")
+
+
+def control_at(controls: Callable | None, t: Array) -> PyTree:
+    """The control at a time, if there are some."""
+    with explained("controls"):
+        return None if controls is None else controls(t)
+
+
+def as_rows(values: VectorLike, trajectory: Trajectory, name: str) -> Float[Array, "rows n"]:
+    """Values at the saved nodes, a row each, like the coordinates."""
+    rows = jnp.asarray(values, trajectory.t.dtype)
+    if rows.shape != trajectory.q.shape:
+        raise ModelError(f"{name} must have the shape {trajectory.q.shape} of the coordinates, not {rows.shape}")
+    return rows
 
 
 @jax.tree_util.register_pytree_with_keys_class
@@ -73,7 +89,7 @@ class ByName(dict):
         self.origin = origin
 
     def __missing__(self, name):
-        return self[look_up(name, self, f"name of {self.origin}")]
+        return self[look_up(name, self, f"{self.origin} has no")]
 
     def tree_flatten_with_keys(self):
         """Results in the order in which they are listed."""

@@ -16,7 +16,7 @@ from ..numerics.arrays import over_rows
 from ..numerics.naming import look_up
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
-from .along import along_trajectory
+from .along import along_trajectory, control_at
 
 Local = Float[Array, "3"]
 
@@ -39,7 +39,7 @@ def point(
     control needs `controls`, a function of time, for them.
     """
     names = as_assembly(system).bodies
-    index = names.index(look_up(body, names, "body"))
+    index = names.index(look_up(body, names, "there is no body"))
     local = jnp.asarray(at)
     if local.shape != (3,):
         raise ModelError(f"a point of body {body!r} is given by three components in its axes, not by shape {local.shape}")
@@ -53,7 +53,7 @@ def _motion(system: System, trajectory: Trajectory, index: int, local: Local, co
     rate = lambda q, v: jax.jvp(place, (q,), (v,))
 
     def accelerated(t: Array, q: Vector, v: Vector) -> Local:
-        a, _ = manifold_at(system, t, q).acceleration(v, None if controls is None else controls(t))
+        a, _ = manifold_at(system, t, q).acceleration(v, control_at(controls, t))
         return jax.jvp(lambda q, v: rate(q, v)[1], (q, v), (v, a))[1]
 
     position, velocity = jax.vmap(rate)(trajectory.q, trajectory.v)

@@ -20,7 +20,7 @@ from ..constraints.counts import constraint_count, matrix_rank
 from ..constraints.inputs import as_coordinates
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError, UnknownNameError
-from ..numerics.arguments import checked
+from ..numerics.arguments import checked, described
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
 from ..numerics.naming import nearest
@@ -245,7 +245,10 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
 
 def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:
     """Forms as rows of nodes; those that no beam can have, or that its frame has already, are refused."""
-    forms, count = jnp.asarray(number(shapes)).astype(reference.dtype), reference.shape[0]
+    try:
+        forms, count = jnp.asarray(number(shapes)).astype(reference.dtype), reference.shape[0]
+    except (TypeError, ValueError):
+        raise ModelError(f"the forms of {name!r} must be rows of numbers, not {described(shapes)}") from None
     if forms.shape[1:] not in ((12 * count,), (count, 4, 3)):
         raise ModelError(
             f"the forms of {name!r} have shape {forms.shape}; they are rows of {12 * count} changes of coordinates, twelve for each of its "

@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from ..errors import ModelError
+from ..numerics.arguments import checked
 from ..numerics.naming import nearest
 from ..numerics.trial import returned
 from ..system import Vector
@@ -37,6 +38,7 @@ class Save(eqx.Module):
     reduce: Any
     initial: PyTree
 
+    @checked
     def __init__(
         self,
         every: Any = 1,
@@ -71,6 +73,8 @@ class Save(eqx.Module):
         arrays: Callable = lambda total: jax.tree.map(jnp.asarray, total)
         reduce: Callable = lambda total, t, q: self.reduce(total, SimpleNamespace(t=t, q=q, v=q, p=q))
         after, before = returned("reduce", reduce, (self.initial, t, q), arrays), jax.eval_shape(arrays, self.initial)
+        if after is None:
+            raise ModelError("reduce must return a total like initial, but returned None: is a return missing?")
         structures: list[Any] = [jax.tree.structure(after), jax.tree.structure(before)]
         if structures[0] != structures[1]:
             raise ModelError(f"reduce must return a total of the structure of initial, {structures[1]}, not {structures[0]}")

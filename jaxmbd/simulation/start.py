@@ -8,6 +8,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from ..errors import ModelError, Result
 from ..formulations import Multipliers
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
@@ -39,6 +40,7 @@ def _inside_residual(x, args):
     return jnp.concatenate([(problem.balance(moves) - forces)[1:].ravel(), problem.constraints(moves)[:-1].ravel()])
 
 
+@checked
 def initial_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
     """The state before the first step, with a straight line as the first guess."""
     zero = jnp.zeros((), q0.dtype)

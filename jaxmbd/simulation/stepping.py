@@ -7,11 +7,13 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
-from ..errors import Result
+from ..constraints.inputs import try_functions
+from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics.arguments import checked
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
+from ..numerics.trial import once
 from ..schemes import AbstractScheme, Midpoint, StepInput
 from ..system import Scalar, System, Vector
 from .solving import Method, SolvedStep, solve_step
@@ -32,6 +34,9 @@ def step(
 
     A step that fails, and every step after it, leaves position and momentum as they are.
     """
+    if state.q.ndim != 1:
+        raise ModelError(f"state is a batch of states of shape {state.q.shape}; use jax.vmap to step each")
+    once("functions", (system, state.q), lambda: try_functions(system, state.q, "state"))
     return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
 
 

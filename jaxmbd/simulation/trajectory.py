@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..errors import ModelError, Result, SimulationError
+from ..numerics.arguments import checked
 from ..schemes import AbstractScheme
 from ..system import System
 
@@ -115,6 +116,7 @@ class Trajectory(eqx.Module):
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
             )
 
+    @checked
     def check(self, system: System | None = None) -> None:
         """Raise `SimulationError` if a step failed, naming the step, the residual and the worst constraint.
 

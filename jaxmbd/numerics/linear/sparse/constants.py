@@ -56,7 +56,7 @@ def _iota(params: dict, out: Any) -> np.ndarray:
 
 
 def _select(params: dict, out: Any, which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
-    return np.choose(np.broadcast_to(which, out.shape).astype(int), cases)
+    return np.asarray(np.choose(np.broadcast_to(which, out.shape).astype(int), cases))
 
 
 def _reshape(params: dict, out: Any, operand: np.ndarray, *_: Any) -> np.ndarray:
