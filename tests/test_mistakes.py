@@ -219,6 +219,7 @@ IN_CALLS = {
     "class of a formulation": ({"formulation": mbd.NullSpace}, "formulation must be a formulation", "write NullSpace()"),
     "name of a formulation": ({"formulation": "Nullspace"}, "did you mean 'NullSpace()'"),
     "class of Newton": ({"newton": mbd.Newton}, "newton must be a Newton, not the class Newton: write Newton()"),
+    "no system": ({"system": "pendulum"}, "system must be a System, not 'pendulum'"),
     "linear solver": ({"newton": mbd.linear.Dense()}, "newton must be a Newton, not a Dense"),
     "mechanism": ({"system": MECHANISM}, "system must be a System, not a Mechanism", "mbd.assemble(mechanism)"),
     "pair": ({"system": (SYSTEM, np.zeros(2))}, "system must be a System, not a tuple: take it out of the tuple"),

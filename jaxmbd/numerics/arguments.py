@@ -72,11 +72,11 @@ class Kind(NamedTuple):
 
     def hint(self, value: Any) -> str:
         """What may have been meant by a value that is not admitted."""
-        known = {one.__name__: one for wanted in self.classes for one in _concrete(wanted)}
-        if isinstance(value, type) and value in known.values():
-            return f": write {_call_of(value)}"
-        if isinstance(value, str) and (self.names or known):
-            return f"; {nearest(value, self.names or map(_call_of, known.values()))}"
+        calls = {one: f"{one.__name__}()" for wanted in self.classes for one in _concrete(wanted) if not _needed(one)}
+        if isinstance(value, type) and value in calls:
+            return f": write {calls[value]}"
+        if isinstance(value, str) and (near := nearest(value, (*self.names, *calls.values()), few=0)):
+            return f"; {near}"
         if isinstance(value, tuple | list) and any(isinstance(one, self.classes) for one in value):
             return f": take it out of the {type(value).__name__}"
         instead = getattr(value, "instead", "")
@@ -197,14 +197,13 @@ def _named(cls: type) -> str:
     family = cls.__name__.removeprefix("Abstract")
     if family == cls.__name__:
         return _with_article(family)
-    members = list(dict.fromkeys(map(_call_of, _concrete(cls))))[:MOST_NAMES]
+    members = [f"{member.__name__}({', '.join(_needed(member))})" for member in dict.fromkeys(_concrete(cls))][:MOST_NAMES]
     return f"{_with_article(re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', family).lower())}, one of {', '.join(members)}"
 
 
-def _call_of(cls: type) -> str:
-    """How an instance of a class is made."""
-    needed = [name for name, one in inspect.signature(cls).parameters.items() if one.default is one.empty and one.kind not in _MANY]
-    return f"{cls.__name__}({', '.join(needed)})"
+def _needed(cls: type) -> list[str]:
+    """The arguments without which no instance of a class is made."""
+    return [name for name, one in inspect.signature(cls).parameters.items() if one.default is one.empty and one.kind not in _MANY]
 
 
 def _with_article(name: str) -> str:

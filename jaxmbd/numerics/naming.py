@@ -109,7 +109,11 @@ class Parameters(Mapping[str, Any]):
     __repr__ = __str__
 
 
-def nearest(name: Any, names: Iterable[str]) -> str:
+MOST_NAMES = 12
+"""So many names are listed where none is near to the one that was given."""
+
+
+def nearest(name: Any, names: Iterable[str], few: int = MOST_NAMES) -> str:
     """The names that may have been meant: those that begin with this one, near ones, or all if they are few."""
     names = list(names)
     small = {other.lower(): other for other in names}
@@ -117,11 +121,7 @@ def nearest(name: Any, names: Iterable[str]) -> str:
     below = [other for other in names if other.startswith((f"{name}.", f"{name}["))]
     if below or near:
         return f"did you mean {', '.join(map(repr, below[:6] or near))}?"
-    return f"there are {', '.join(map(repr, names))}" if 0 < len(names) <= MOST_NAMES else ""
-
-
-MOST_NAMES = 12
-"""So many names are listed where none is near to the one that was given."""
+    return f"there are {', '.join(map(repr, names))}" if 0 < len(names) <= few else ""
 
 
 def look_up(name: str, names: Iterable[str], missing: str) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import linecache
+import os
 import re
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from .jaxpr import walk
 from .naming import nearest
 
 OWN = Path(__file__).parents[1]
-LIBRARIES = (*(str(Path(str(module.__file__)).parent) for module in (jax, np, eqx, jaxtyping)), "<@beartype", "<frozen")
+LIBRARIES = (*(f"{Path(str(module.__file__)).parent}{os.sep}" for module in (jax, np, eqx, jaxtyping)), "<@beartype", "<frozen")
 """Where lines of a traceback are not the user's, besides our own package."""
 
 MOST_SEEN = 64
@@ -132,7 +133,7 @@ def line_of_first_non_finite(function: Callable, arguments: tuple) -> Line | str
 
 def _users_line(frames: list[traceback.FrameSummary]) -> Line | None:
     """The innermost line of the user's below the last one of ours."""
-    ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(f"{OWN}/")]
+    ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(f"{OWN}{os.sep}")]
     below = frames[ours[-1] + 1 :] if ours else frames
     users = [frame for frame in below if not frame.filename.startswith(LIBRARIES)]
     return Line(users[-1].filename, users[-1].lineno or 0, users[-1].line or "") if users else None
@@ -149,8 +150,8 @@ def _line_of(way: Sequence[Any]) -> Line | None:
 
 def _definition(function: Any) -> Line | str:
     """The line in which a function begins."""
-    plain = getattr(function, "func", function)
-    code = getattr(inspect.unwrap(plain if inspect.isroutine(plain) else type(plain).__call__), "__code__", None)
+    plain = inspect.unwrap(getattr(function, "func", function))
+    code = getattr(plain, "__code__", None) or getattr(type(plain).__call__, "__code__", None)
     if code is None:
         return ""
     return Line(code.co_filename, code.co_firstlineno, linecache.getline(code.co_filename, code.co_firstlineno).strip())

@@ -280,7 +280,8 @@ def _control_table(system: System, controls, origin: Origin, before: Array | int
         if not jax.tree.leaves(table):
             raise ModelError("controls must return numbers for a time, but returned None: is a return missing?")
         return table
-    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
+    with explained("controls"):
+        controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(dtype), controls)
     for leaf in jax.tree.leaves(controls):
         if leaf.shape[:1] != (steps,):
             raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
