@@ -92,6 +92,12 @@ class ModelError(ValueError):
     """A mechanism or a call that cannot be right: wrong shapes, inconsistent starts, impossible arguments."""
 
 
+class UnknownNameError(ModelError, KeyError):
+    """A name that nothing has. As a `KeyError` it is what dictionaries of results raise."""
+
+    __str__ = Exception.__str__
+
+
 class SimulationError(RuntimeError):
     """A start that was refused inside `jit`, or a step that could not be solved. The trajectory up to it is kept in `trajectory`."""
 

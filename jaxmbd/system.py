@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
+from .numerics.arguments import checked
 from .numerics.arrays import library
 from .numerics.naming import Named, Parameters, collect, is_parameter, of_tree
 
@@ -57,6 +58,7 @@ class System(eqx.Module):
     closures: int | None = eqx.field(static=True, default=None)
 
     @classmethod
+    @checked
     def from_functions(
         cls,
         lagrangian: Callable | None = None,
@@ -128,7 +130,7 @@ class System(eqx.Module):
     @property
     def controlled(self) -> bool:
         """Whether the forces take a control."""
-        return self.has("forces") and _arity(self.functions["forces"]) == 5
+        return self.has("forces") and arity(self.functions["forces"]) == 5
 
     @property
     def structure(self) -> Structure:
@@ -194,6 +196,7 @@ class System(eqx.Module):
         of_params = _of_params(self.params) if own is None else own()
         return Parameters(self, collect([(lambda s: s.params, of_params), (lambda s: s.functions, of_tree(self.functions))]))
 
+    @checked
     def replace(self, values: Mapping[str, VectorLike]) -> "System":
         """The system with other values of some parameters, given by name as `parameters` lists them.
 
@@ -265,7 +268,8 @@ def _as_parameter(leaf: Any) -> Any:
     return np.asarray(leaf) if isinstance(leaf, float | np.floating) else leaf
 
 
-def _arity(function: Callable) -> int:
+def arity(function: Callable) -> int:
+    """Number of positional arguments that a function needs."""
     plain = function.func if isinstance(function, Partial) and not function.args else function
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(
@@ -276,12 +280,12 @@ def _arity(function: Callable) -> int:
 
 def _call(function: Callable, *arguments: Any) -> Any:
     """Call with as many of the arguments as the function asks for."""
-    return function(*arguments[: _arity(function)])
+    return function(*arguments[: arity(function)])
 
 
 def _check_signature(name: str, function: Callable, counts: tuple[int, ...]) -> None:
     if not callable(function):
         raise ModelError(f"{name} must be a function, not {type(function).__name__}")
-    if _arity(function) not in counts:
+    if arity(function) not in counts:
         wanted = " or ".join(map(str, counts))
-        raise ModelError(f"{name} takes {_arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")
+        raise ModelError(f"{name} takes {arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")

@@ -212,7 +212,7 @@ def test_points_by_name(loop):
     middle = post.point(system, motion, "coupler")
     slopes = (middle.velocity[2:] - middle.velocity[:-2]) / 2e-3
     np.testing.assert_allclose(middle.acceleration[1:-1], slopes, atol=1e-4 * float(jnp.abs(slopes).max()))
-    with pytest.raises(mbd.ModelError, match="did you mean coupler"):
+    with pytest.raises(mbd.ModelError, match="did you mean 'coupler'"):
         post.point(system, motion, "coupling")
     with pytest.raises(mbd.ModelError, match="three components"):
         post.point(system, motion, "coupler", (0.0, 1.0))

@@ -230,7 +230,7 @@ def test_gradient_by_the_stiffness_of_the_section(cantilever):
 def test_what_cannot_be_reduced_is_told(cantilever):
     system, q0, found = cantilever
     free = mbd.modes(*alone(line(2, 2)), count=8).shapes
-    with pytest.raises(mbd.ModelError, match="no beam of this mechanism; beams are beam"):
+    with pytest.raises(mbd.ModelError, match="no beam of this mechanism; there are 'beam'"):
         mbd.reduction.ritz(system, q0, {"blade": found.shapes})
     with pytest.raises(mbd.ModelError, match="twelve for each of its 5 nodes"):
         mbd.reduction.ritz(system, q0, {"beam": found.shapes[:, :24]})

@@ -114,7 +114,7 @@ def test_a_guess_too_far_is_refused():
         ({}, {"q0": [np.nan, 0.0]}, r"q0 has non-finite entries at \[0\]"),
         ({}, {"q0": [1.0, 0.0], "v0": [0.0]}, r"v0 has shape \(1,\)"),
         ({}, {"q0": [1.0, 0.0], "v0": [0.0, np.inf]}, "v0 has non-finite"),
-        ({"lagrangian": lambda t, q, v, p: 0.5 * v}, {"q0": [1.0, 0.0]}, "must be a scalar"),
+        ({"lagrangian": lambda t, q, v, p: 0.5 * v}, {"q0": [1.0, 0.0]}, "must return a scalar"),
         ({"constraints": lambda t, q, p: q @ q - 1}, {"q0": [1.0, 0.0]}, r"must return a vector \(m,\)"),
         ({"forces": lambda t, q, v, p: q[:1]}, {"q0": [1.0, 0.0]}, r"forces must return a vector of shape \(2,\)"),
         ({"constraints": lambda t, q, p: jnp.array([q[0], q @ q - 1])}, {"q0": [0.0, 1.1]}, "q0 does not fulfil.*number 1 is off by 0.21"),

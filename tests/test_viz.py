@@ -237,7 +237,7 @@ def test_what_motions_keep_and_how_errors_fall():
     tip = viz.trails(system, motion, {"tip": ("link 0", (0, 0, -0.5))}, slice(3), plane=(1, 2)).lines[0].get_xydata()
     pose = mbd.post.poses(system, motion)["link 0"]
     np.testing.assert_allclose(tip, np.asarray(pose.origin - 0.5 * pose.rotation[:, :, 2])[:3, 1:], atol=1e-14)
-    with pytest.raises(mbd.ModelError, match="a point of 'link', but bodies are"):
+    with pytest.raises(mbd.ModelError, match="poses has no 'link'; did you mean 'link 0'"):
         viz.trails(system, motion, {"tip": ("link", (0, 0, 0))})
 
 

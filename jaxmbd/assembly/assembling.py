@@ -15,8 +15,9 @@ from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
 from ..loads import Gravity
+from ..numerics.arguments import checked
 from ..numerics.arrays import known, stack
-from ..numerics.checks import flag, nearest_names, real
+from ..numerics.checks import nearest_names, real
 from ..system import System, Vector
 from . import functions
 from .chart import chart
@@ -37,9 +38,11 @@ from .placement import (
 from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
 from .structure import structure_of
+from .users_functions import try_parts
 
 
-def assemble(mechanism: Any, placement: Any = None, *, solve: Any = False) -> tuple[System, Vector]:
+@checked
+def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
     **Arguments**
@@ -54,9 +57,7 @@ def assemble(mechanism: Any, placement: Any = None, *, solve: Any = False) -> tu
     Inside `jit` and `vmap` numbers are hidden, and redundant constraints are not found: give the rank, `system.with_rank(rank)`. Joints
     that do not meet, given so or not closed, leave a position off the constraints there, which `simulate` reports.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise ModelError(f"assemble takes a mechanism, an mbd.Mechanism, not {mechanism!r}")
-    solve = flag("solve", solve)
+    try_parts(mechanism)
     poses, wanted = _read(mechanism, {} if placement is None else placement)
     if mechanism.beams and (wanted or solve):
         raise ModelError("a mechanism with beams is placed by poses alone: joint coordinates and solve=True would strain beams")

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -29,6 +29,8 @@ class Mechanism(eqx.Module):
 
     All three are dictionaries, or pairs of name and part. Names must be unique among all parts: placements and parameters use them.
     """
+
+    instead: ClassVar[str] = "system, q0 = mbd.assemble(mechanism) makes a system of it"
 
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]

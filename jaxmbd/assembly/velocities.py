@@ -10,13 +10,15 @@ from jaxtyping import Array, Float
 
 from ..constraints.counts import fulfilled, row_size
 from ..constraints.inputs import as_coordinates
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
 from ..geometry.frame import Frame, Rows, twist
 from ..geometry.rotation import skew
 from ..joints import Free
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
-from ..numerics.checks import nearest_names, real
+from ..numerics.checks import real
 from ..numerics.lapack import pinv
+from ..numerics.naming import nearest
 from ..system import System, Vector, VectorLike
 from .chart import chart
 from .following import Following, Pairs, following
@@ -26,6 +28,7 @@ from .model import Assembly, as_assembly
 Equation = tuple[Float[Array, "_ _"], Float[Array, " _"]]
 
 
+@checked
 def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) -> Vector:
     """The velocity at `q` with these rates of joints and bodies, by name. Nothing else moves more than it has to.
 
@@ -38,8 +41,6 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     """
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
-    if not isinstance(rates, Mapping):
-        raise ModelError(f'rates are given by name, as in {{"hinge": 2.0}}, not as {rates!r}')
     model = as_assembly(system)
     if any(group.flexible for group in model.groups):
         raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
@@ -76,8 +77,8 @@ def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable)
             row = jax.jacrev(turned)(none)[np.array(kinds[name].twists, int)]
             yield row, _rates(name, value, kinds[name].twists, True, q)
         else:
-            known_names = [*branches, *closing, *model.bodies]
-            raise ModelError(f"rates name {name!r}, but there is no such joint, nor a body of that name{nearest_names(name, known_names)}")
+            every = [*branches, *closing, *model.bodies]
+            raise UnknownNameError(f"rates name {name!r}, but there is no such joint, nor a body of that name; {nearest(name, every)}")
 
 
 def _rates(name: str, value: Any, columns: tuple[int, ...], body: bool, q: Vector) -> Array:

@@ -1,5 +1,7 @@
 """Checks of what the user gives, before anything is integrated. What `jit` or `vmap` hide becomes a verdict, for the state to carry."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +10,11 @@ from jaxtyping import Array, Float
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
+from ..numerics.trial import once
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, mass_matrix
 from .counts import chart_size, rank, rank_tolerance
+from .functions import are_finite, require_finite_functions, try_function
 from .judgement import Verdict, judge_position, judge_start
 from .manifold import manifold_at
 from .split import Split, null_space
@@ -32,8 +36,9 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     decomposed = manifold_at(system, t0, q0).decomposes
     given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
-        _check_basis_shape(name, system, t0, q0)
-    verdict, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+        once(name, (system, q0), functools.partial(_try_basis, name, system, q0))
+    finite, verdict, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
+    require_finite_functions(finite, system, t0, q0, v0, dt)
     hidden = refuse(system, verdict)
     if mass is not None:
         _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
@@ -71,11 +76,11 @@ _position, _motion = compiled(judge_position), compiled(judge_start)
 @compiled
 def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: list[str]):
     """All numbers that tell whether a start is consistent, in one compilation."""
-    verdict, manifold = judge_start(system, t, q, v, dt), manifold_at(system, t, q)
+    finite, verdict, manifold = are_finite(system, t, q, v, dt), judge_start(system, t, q, v, dt), manifold_at(system, t, q)
     if not manifold.decomposes:
-        return verdict, None, {}
+        return finite, verdict, None, {}
     at = manifold.split()
-    return verdict, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
+    return finite, verdict, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
 
 
 def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
@@ -105,19 +110,11 @@ def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) ->
         )
 
 
-def _check_basis_shape(name: str, system: System, t: Scalar, q: Vector) -> None:
+def _try_basis(name: str, system: System, q: Vector) -> None:
     if name == "chart":
-        shape = jax.eval_shape(system.chart, jnp.zeros(chart_size(system, q), q.dtype), q, t, t).shape
-        if shape != q.shape:
-            raise ModelError(f"chart must return coordinates of shape {q.shape}, but returned {shape}")
+        try_function(system, name, q, jnp.zeros(chart_size(system, q), q.dtype))
     else:
-        freedom = q.size - rank(system, q)
-        shape = jax.eval_shape(system.null_space, t, q).shape
-        if shape != (q.size, freedom):
-            raise ModelError(
-                f"null_space must return a matrix of shape {(q.size, freedom)} (coordinates less independent constraints), but returned "
-                f"{shape}; redundant constraints need mbd.find_rank(system, q0) before jit"
-            )
+        try_function(system, name, q, freedom=q.size - rank(system, q))
 
 
 def _check_basis(name: str, numbers: Float[Array, "4"]) -> None:

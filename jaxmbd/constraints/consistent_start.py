@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from ..errors import ModelError, Result
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.lapack import solve
@@ -18,6 +19,7 @@ from .rank import find_rank
 from .units import extents, row_size, sizes
 
 
+@checked
 def project(
     system: System, q: VectorLike, v: VectorLike | None = None, t: ArrayLike = 0.0, newton: Newton = Newton(max_steps=50, line_search=True)
 ) -> tuple[Vector, Vector]:

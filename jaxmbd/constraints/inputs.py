@@ -1,6 +1,8 @@
 """What the user gives, as arrays of one dtype, with shapes checked and numbers finite where they are seen."""
 
-from collections.abc import Hashable
+import sys
+import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,14 +13,14 @@ from jaxtyping import ArrayLike
 from ..errors import MOST_NAMED, ModelError
 from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
+from ..numerics.trial import OWN, once
 from ..system import System, Vector, VectorLike
-
-MOST_SEEN = 32
-"""Structures of systems that are remembered as checked."""
+from .functions import try_function
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
-    """`q` as a floating vector, with the shapes of all functions of the system checked against it."""
+    """`q` as a floating vector, with which the functions of the system are tried once."""
+    _warn_of_lost_digits(q, name)
     q = jnp.asarray(q)
     if q.ndim != 1 or q.size == 0:
         raise ModelError(f"{name} must be a vector of coordinates, but has shape {q.shape}; use jax.vmap for batches")
@@ -26,7 +28,8 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     require_finite(q, name)
     for leaf in jax.tree.leaves(eqx.filter(system, is_parameter)):
         require_finite(leaf, "a parameter of the system")
-    _check_once(system.astype(q.dtype), q)
+    system = system.astype(q.dtype)
+    once("functions", (system, q), lambda: try_functions(system, q, name))
     return q
 
 
@@ -39,35 +42,14 @@ def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
     return value.astype(q.dtype)
 
 
-_SEEN: dict[Hashable, None] = {}
-"""Systems whose functions were tried with coordinates of some shape, the last ones of them."""
-
-
-def _check_once(system: System, q: Vector) -> None:
-    """Check shapes, unless that was done before for functions, parameters and coordinates of the same structure."""
-    leaves, structure = jax.tree.flatten((system, q))
-    key = (structure, *((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
-    if key in _SEEN:
-        return
-    _check_shapes(system, q)
-    if len(_SEEN) >= MOST_SEEN:
-        _SEEN.pop(next(iter(_SEEN)))
-    _SEEN[key] = None
-
-
-def _check_shapes(system: System, q: Vector) -> None:
-    scalar = jnp.zeros((), q.dtype)
-    if system.has("constraints"):
-        shape = jax.eval_shape(system.constraints, scalar, q).shape
-        if len(shape) != 1:
-            raise ModelError(f"constraints must return a vector (m,), but returned shape {shape}; wrap it in jnp.array([...])")
-    if system.has("forces") and not system.controlled:
-        shape = jax.eval_shape(system.forces, scalar, q, q).shape
-        if shape != q.shape:
-            raise ModelError(f"forces must return a vector of shape {q.shape}, but returned {shape}")
-    shape = jax.eval_shape(system.with_step(1.0).lagrangian, scalar, q, q).shape
-    if shape != ():
-        raise ModelError(f"the Lagrangian must be a scalar, but has shape {shape}")
+def try_functions(system: System, q: Vector, what: str) -> None:
+    """Try the functions of a system, and count its coordinates where that can be done without them."""
+    count = len(system.structure.parts)
+    if count not in (0, q.size):
+        raise ModelError(f"{what} has {q.size} coordinates, but this system has {count}")
+    for name in ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "forces"):
+        if system.has(name) and not (name == "forces" and system.controlled):
+            try_function(system, name, q)
 
 
 def require_time_step(dt: ArrayLike) -> None:
@@ -84,3 +66,14 @@ def require_finite(value: ArrayLike, name: str) -> None:
         places = np.argwhere(~np.isfinite(numbers))[:MOST_NAMED].tolist()
         where = f" at {[place[0] if len(place) == 1 else place for place in places]}" if numbers.ndim else ""
         raise ModelError(f"{name} has non-finite entries{where}")
+
+
+def _warn_of_lost_digits(value: Any, name: str) -> None:
+    """Say, once for every line that calls us, that an array of float64 is about to become one of float32."""
+    if getattr(value, "dtype", None) != np.float64 or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(str(OWN)):
+        level, frame = level + 1, frame.f_back
+    advice = "write jax.config.update('jax_enable_x64', True) after import jax, or give float32 on purpose"
+    warnings.warn(f"{name} is float64, but JAX computes in float32 unless told otherwise: {advice}", stacklevel=level)

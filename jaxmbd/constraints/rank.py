@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..system import Scalar, System, Vector, VectorLike
@@ -11,6 +12,7 @@ from .inputs import as_coordinates
 from .manifold import DenseManifold, manifold_at
 
 
+@checked
 def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     """The system with the rank of its constraints at `q` fixed.
 

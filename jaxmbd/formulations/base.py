@@ -17,6 +17,7 @@ from ..constraints.counts import constraint_count, fulfilled
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..constraints.split import Split
 from ..constraints.units import extents
+from ..numerics.arguments import check_fields
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 
@@ -70,6 +71,9 @@ class AbstractFormulation(eqx.Module):
     """
 
     needs_rank: ClassVar[bool] = True
+
+    def __check_init__(self):
+        check_fields(self)
 
     @abc.abstractmethod
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:

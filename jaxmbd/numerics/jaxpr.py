@@ -88,7 +88,7 @@ def walk(program: ClosedJaxpr, inputs: Sequence[Any], apply: Callable, constant:
     read = lambda atom: constant(atom.val) if isinstance(atom, Literal) else values[atom]
     for equation in graph.eqns:
         operands = [read(atom) for atom in equation.invars]
-        called = _called(equation)
+        called = called_by(equation)
         if called is None:
             outcomes = apply(equation, operands)
         else:  # its inputs are the last operands: a choice by platform has the number of the platform before them
@@ -97,7 +97,7 @@ def walk(program: ClosedJaxpr, inputs: Sequence[Any], apply: Callable, constant:
     return [read(atom) for atom in graph.outvars]
 
 
-def _called(equation: Any) -> ClosedJaxpr | None:
+def called_by(equation: Any) -> ClosedJaxpr | None:
     """What a call runs; of code for several platforms that for any of them, since all compute the same."""
     params = equation.params
     if platforms := params.get("branches_platforms"):

@@ -14,7 +14,7 @@ import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, Partial, tree_flatten_with_path
 from jaxtyping import PyTree
 
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
 from .arrays import known, library, number
 
 Index = tuple[int | slice, ...]
@@ -94,16 +94,9 @@ class Parameters(Mapping[str, Any]):
         match = re.fullmatch(r"(.*)\[([-\d:, ]+)\]", name, re.DOTALL)
         index = _as_index(match[2]) if match else None
         if match is None or index is None or match[1] not in self._named:
-            raise ModelError(f"there is no parameter {name!r}; {self._advice(match[1] if match else name)}")
+            advice = nearest(match[1] if match else name, self._named) or "print the parameters to see their names"
+            raise UnknownNameError(f"there is no parameter {name!r}; {advice}")
         return match[1], index
-
-    def _advice(self, name: str) -> str:
-        """The names that may have been meant."""
-        below = [other for other in self._named if other.startswith((f"{name}.", f"{name}["))]
-        near = below[:6] or difflib.get_close_matches(name, self._named, 3)
-        if near:
-            return f"did you mean {', '.join(map(repr, near))}?"
-        return f"there are {', '.join(map(repr, self._named))}" if 0 < len(self._named) <= 12 else "print the parameters to see their names"
 
     def __str__(self) -> str:
         rows = [("name", "shape", "value")]
@@ -114,6 +107,37 @@ class Parameters(Mapping[str, Any]):
         return "\n".join(f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {value}" for name, shape, value in rows)
 
     __repr__ = __str__
+
+
+MOST_NAMES = 12
+"""So many names are listed where none is near to the one that was given."""
+
+
+def nearest(name: Any, names: Iterable[str], few: int = MOST_NAMES) -> str:
+    """The names that may have been meant: those that begin with this one, near ones, or all if they are few."""
+    names = list(names)
+    small = {other.lower(): other for other in names}
+    near = [small[other] for other in difflib.get_close_matches(str(name).lower(), small, 3)]
+    below = [other for other in names if other.startswith((f"{name}.", f"{name}["))]
+    if below or near:
+        return f"did you mean {', '.join(map(repr, below[:6] or near))}?"
+    return f"there are {', '.join(map(repr, names))}" if 0 < len(names) <= few else ""
+
+
+def look_up(name: str, names: Iterable[str], missing: str) -> str:
+    """A name among others; of numbered ones, such as the nodes `"beam[0]"`, `"beam[1]"`, the last is also `"beam[-1]"`.
+
+    `missing` begins the sentence that says that there is no such name.
+    """
+    names = list(names)
+    if name in names:
+        return name
+    match = re.fullmatch(r"(.*)\[(-\d+)\]", name, re.DOTALL) if isinstance(name, str) else None
+    count = sum(other.startswith(f"{match[1]}[") for other in names) if match else 0
+    counted = f"{match[1]}[{count + int(match[2])}]" if match else name
+    if counted in names:
+        return counted
+    raise UnknownNameError(f"{missing} {name!r}; {nearest(name, names)}".removesuffix("; "))
 
 
 def is_parameter(leaf: Any) -> bool:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..errors import Result
+from ..errors import ModelError, Result
+from .arguments import check_fields
 from .implicit import root_derivative
 from .linear import AbstractLinear, AbstractTangent, Auto
 from .linear.layout import Layout
@@ -65,8 +66,9 @@ class Newton(eqx.Module):
     linear: AbstractLinear = Auto()
 
     def __check_init__(self):
+        check_fields(self)
         if self.max_steps < 1 or (self.reuse is not None and self.reuse < 1):
-            raise ValueError("Newton needs max_steps >= 1 and reuse >= 1")
+            raise ModelError("Newton needs max_steps >= 1 and reuse >= 1")
 
     def __call__(
         self,

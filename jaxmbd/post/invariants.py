@@ -8,12 +8,14 @@ from jaxtyping import Array, Float
 
 from ..constraints.calculus import constraint_rate, energy as continuous_energy, mass_matrix, momentum as continuous_momentum
 from ..errors import ModelError
+from ..numerics.arguments import checked
 from ..numerics.arrays import over_rows
 from ..numerics.lapack import solve
+from ..numerics.trial import require_shape, returned
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory
+from .along import along_trajectory, as_rows
 
 
 @along_trajectory("q", "v", "p")
@@ -28,7 +30,7 @@ def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | N
         v = v + solve(M, p - continuous_momentum(system, t, q, v))
         return continuous_energy(system, t, q, v)
 
-    return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, p)
+    return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, as_rows(p, trajectory, "p"))
 
 
 @along_trajectory("q", "stages")
@@ -51,9 +53,11 @@ def momentum_map(system: System, trajectory: Trajectory, action: Callable) -> Fl
 
     Constant if the action, for example a rotation by the angle `s`, leaves the Lagrangian and the constraints as they are.
     """
+    zero, n = jnp.zeros((), trajectory.q.dtype), trajectory.q.shape[1]
+    found = returned("action", action, (zero, trajectory.q[0]))
+    require_shape("action", action, found, (n,), f"coordinates of shape {(n,)}")
 
     def at(q, p):
-        zero = jnp.zeros((), q.dtype)
         return p @ jax.jvp(lambda s: action(s, q), (zero,), (jnp.ones_like(zero),))[1]
 
     return jax.vmap(at)(trajectory.q, trajectory.p)
@@ -71,6 +75,7 @@ def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "ro
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
 
 
+@checked
 def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
     """A short table of what was kept: energy, constraints, and how hard Newton's method worked."""
     H = energy(system, trajectory)

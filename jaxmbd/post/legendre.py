@@ -16,7 +16,7 @@ from ..numerics.lapack import solve
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory
+from .along import along_trajectory, as_rows, control_at
 
 Rows = Float[Array, "rows n"]
 
@@ -76,7 +76,7 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     """
 
     def at(t, q, v):
-        return manifold_at(system, t, q).acceleration(v, None if controls is None else controls(t))[1]
+        return manifold_at(system, t, q).acceleration(v, control_at(controls, t))[1]
 
     return over_rows(at, trajectory.t, trajectory.q, trajectory.v)
 
@@ -102,4 +102,4 @@ def hidden_momentum_constraints(system: System, trajectory: Trajectory, p: Rows)
         change = solve(M, p - continuous_momentum(system, t, q, v))
         return constraint_rate(system, t, q, v + change)
 
-    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, p)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, as_rows(p, trajectory, "p"))

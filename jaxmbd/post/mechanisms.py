@@ -14,6 +14,7 @@ from ..assembly.model import Assembly, as_assembly
 from ..bodies import AbstractShape
 from ..errors import ModelError
 from ..geometry.frame import Frame, Motion
+from ..numerics.arguments import checked
 from ..simulation.trajectory import Trajectory
 from ..system import System
 from .along import along_trajectory
@@ -35,6 +36,7 @@ def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     return {name: jax.tree.map(lambda leaf, i=i: leaf[:, i], frames) for i, name in enumerate(model.bodies)}
 
 
+@checked
 def shapes(system: System) -> dict[str, list[AbstractShape]]:
     """The shapes of every body that has some."""
     model = as_assembly(system)

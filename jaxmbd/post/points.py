@@ -1,6 +1,5 @@
 """Points of bodies along a motion: positions, velocities, accelerations; by name."""
 
-import difflib
 from collections.abc import Callable
 
 import equinox as eqx
@@ -8,14 +7,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..assembly.model import Assembly, as_assembly
+from ..assembly.model import as_assembly
 from ..constraints.manifold import manifold_at
 from ..errors import ModelError
 from ..geometry.frame import Frame
+from ..numerics.arguments import checked
 from ..numerics.arrays import over_rows
+from ..numerics.naming import look_up
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
-from .along import along_trajectory
+from .along import along_trajectory, control_at
 
 Local = Float[Array, "3"]
 
@@ -28,6 +29,7 @@ class PointMotion(eqx.Module):
     acceleration: Float[Array, "rows 3"]
 
 
+@checked
 def point(
     system: System, trajectory: Trajectory, body: str, at: VectorLike = (0.0, 0.0, 0.0), controls: Callable | None = None
 ) -> PointMotion:
@@ -36,7 +38,8 @@ def point(
     Accelerations are those of the continuous equations of motion at the saved positions and velocities. A system whose forces take a
     control needs `controls`, a function of time, for them.
     """
-    index = _index(as_assembly(system), body)
+    names = as_assembly(system).bodies
+    index = names.index(look_up(body, names, "there is no body"))
     local = jnp.asarray(at)
     if local.shape != (3,):
         raise ModelError(f"a point of body {body!r} is given by three components in its axes, not by shape {local.shape}")
@@ -50,22 +53,8 @@ def _motion(system: System, trajectory: Trajectory, index: int, local: Local, co
     rate = lambda q, v: jax.jvp(place, (q,), (v,))
 
     def accelerated(t: Array, q: Vector, v: Vector) -> Local:
-        a, _ = manifold_at(system, t, q).acceleration(v, None if controls is None else controls(t))
+        a, _ = manifold_at(system, t, q).acceleration(v, control_at(controls, t))
         return jax.jvp(lambda q, v: rate(q, v)[1], (q, v), (v, a))[1]
 
     position, velocity = jax.vmap(rate)(trajectory.q, trajectory.v)
     return PointMotion(position, velocity, over_rows(accelerated, trajectory.t, trajectory.q, trajectory.v))
-
-
-def _index(model: Assembly, body: str) -> int:
-    """The place of a body; nodes of a beam may be counted from its end."""
-    names = list(model.bodies)
-    if body not in names and body.endswith("]") and "[-" in body:
-        beam, _, back = body[:-1].partition("[")
-        nodes = [name for name in names if name.startswith(f"{beam}[")]
-        if 1 <= -int(back) <= len(nodes):
-            body = f"{beam}[{len(nodes) + int(back)}]"
-    if body not in names:
-        near = difflib.get_close_matches(body, names, 3)
-        raise ModelError(f"there is no body {body!r}; {'did you mean ' + ', '.join(near) if near else 'bodies are ' + ', '.join(names)}")
-    return names.index(body)

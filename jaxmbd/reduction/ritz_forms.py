@@ -19,9 +19,11 @@ from ..constraints.calculus import momentum
 from ..constraints.counts import constraint_count, matrix_rank
 from ..constraints.inputs import as_coordinates
 from ..constraints.rank import with_rank_if_cheap
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
+from ..numerics.arguments import checked, described
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
+from ..numerics.naming import nearest
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
 from .floating_frame import Node, RitzBeams, proper_joints, with_reduced
@@ -52,6 +54,7 @@ class Reduced(eqx.Module):
         starts = model.first_coordinates().tolist()
         return {name: slice(start, start + 12) for (name, flexible), start in zip(owners, starts, strict=True) if flexible}
 
+    @checked
     def amplitudes(self, y: Float[Array, "*rows n"]) -> dict[str, Float[Array, "*rows forms"]]:
         """The amplitudes of the forms of each reduced beam."""
         model = self.system.astype(y.dtype).params
@@ -63,6 +66,7 @@ class Reduced(eqx.Module):
                 found |= {name: values[..., i, :] for i, name in enumerate(group.names)}
         return found
 
+    @checked
     def deformed(self, amplitudes: Mapping[str, VectorLike], y: Float[Array, " n"] | None = None) -> Float[Array, " n"]:
         """The position `y` (default: `q0`) with these amplitudes of some beams. Its derivative (`jax.jvp`) leads to velocities."""
         y = self.q0 if y is None else y
@@ -76,9 +80,10 @@ class Reduced(eqx.Module):
                     raise ModelError(f"beam {name!r} has {group.modal_strains.shape[1]} amplitudes, but {given[name].shape} were given")
             blocks[index] = group.deformed(blocks[index], jnp.stack([given.pop(name) for name in group.names]))
         if given:
-            raise ModelError(f"amplitudes are given for {', '.join(given)}, but only {', '.join(self.frames)} are reduced")
+            raise UnknownNameError(f"amplitudes are given for {', '.join(given)}, but only {', '.join(self.frames)} are reduced")
         return jnp.concatenate([*(block.ravel() for block in blocks), gauges])
 
+    @checked
     def coordinates(self, y: Float[Array, "*rows n"]) -> Float[Array, "*rows full"]:
         """The coordinates of all bodies and nodes, as those of the system `full`."""
         model, order = self.system.astype(y.dtype).params, np.asarray(self.order)
@@ -91,6 +96,7 @@ class Reduced(eqx.Module):
 
         return jnp.vectorize(lift, signature="(n)->(m)")(y)
 
+    @checked
     def lift(self, trajectory: Trajectory) -> Trajectory:
         """The motion of all bodies and nodes, to be read with the system `full`: poses, joints and their reactions, pictures.
 
@@ -118,6 +124,7 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
         reaction=jnp.zeros_like(p),
         stages=reduced.coordinates(trajectory.stages),
         carried=None,
+        final=dataclasses.replace(trajectory.final, q=q[-1], incoming=p[-1], carried=None, origin=None),
     )
 
 
@@ -127,6 +134,7 @@ def _without(model: Assembly, places: Sequence[int] | np.ndarray, count: int) ->
     return np.array([row for row in range(count) if row not in own], int)
 
 
+@checked
 def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Reduced:
     r"""The system with beams that deform by given forms alone (S2, section 3.4.2), each in a frame that floats with it.
 
@@ -147,7 +155,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
     there = [name for group in model.beams for name in group.names]
     for name in forms:
         if name not in there:
-            raise ModelError(f"forms are given for {name!r}, which is no beam of this mechanism; beams are {', '.join(there) or 'none'}")
+            raise UnknownNameError(f"forms are given for {name!r}, which is no beam of this mechanism; {nearest(name, there)}")
     made = {name: _reduce(model, name, shapes) for name, shapes in forms.items()}
     alone = [one.arrays for one in made.values()]
     names = [[list(made)[i] for i in indices] for indices in alike(alone, [(one.components, one.points) for one in made.values()])]
@@ -237,7 +245,10 @@ def _stacked(model: Assembly, made: Mapping[str, _Made]) -> RitzBeams:
 
 def _forms(name: str, shapes: VectorLike, reference: NodeRows) -> Forms:
     """Forms as rows of nodes; those that no beam can have, or that its frame has already, are refused."""
-    forms, count = jnp.asarray(number(shapes)).astype(reference.dtype), reference.shape[0]
+    try:
+        forms, count = jnp.asarray(number(shapes)).astype(reference.dtype), reference.shape[0]
+    except (TypeError, ValueError):
+        raise ModelError(f"the forms of {name!r} must be rows of numbers, not {described(shapes)}") from None
     if forms.shape[1:] not in ((12 * count,), (count, 4, 3)):
         raise ModelError(
             f"the forms of {name!r} have shape {forms.shape}; they are rows of {12 * count} changes of coordinates, twelve for each of its "

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.manifold import AbstractManifold
+from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 
 Memory = tuple[Vector, PyTree]
@@ -58,6 +59,9 @@ class AbstractScheme(eqx.Module):
     weights: eqx.AbstractVar[tuple[float, ...]]
     acting: ClassVar[Literal["start", "interval", "end"]] = "start"
     rigid: ClassVar[bool] = False
+
+    def __check_init__(self):
+        check_fields(self)
 
     @property
     def control_at(self) -> tuple[float, ...]:

@@ -1,11 +1,14 @@
 """Galerkin variational schemes: a polynomial in time, a quadrature rule, any even order."""
 
+from typing import Literal
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
+from ..numerics.arguments import checked
 from ..numerics.polynomials import gauss, interpolation, lobatto
 from ..system import Scalar
 from .variational import AbstractVariational, Lagrangian
@@ -29,11 +32,10 @@ class Galerkin(AbstractVariational):
     values: Matrix = eqx.field(static=True)
     rates: Matrix = eqx.field(static=True)
 
-    def __init__(self, order: int = 4, quadrature: str = "lobatto"):
+    @checked
+    def __init__(self, order: int = 4, quadrature: Literal["lobatto", "gauss"] = "lobatto"):
         if order < 2 or order % 2:
             raise ModelError(f"Galerkin schemes have even order 2, 4, 6, ..., not {order}")
-        if quadrature not in ("lobatto", "gauss"):
-            raise ModelError(f"quadrature must be 'lobatto' or 'gauss', not {quadrature!r}")
         degree = order // 2
         nodes, weights = lobatto(degree + 1)
         points, point_weights = (nodes, weights) if quadrature == "lobatto" else gauss(degree)

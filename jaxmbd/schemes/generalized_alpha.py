@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.calculus import constraint_jacobian, equations_of_motion, momentum
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..errors import ModelError
+from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, StepInput
 
@@ -45,6 +46,7 @@ class GeneralizedAlpha(AbstractEnd):
     rho: float = eqx.field(static=True, default=0.8)
 
     def __check_init__(self):
+        check_fields(self)
         if not 0 <= self.rho <= 1:
             raise ModelError(f"the spectral radius rho must lie between 0 and 1, not {self.rho}")
 

@@ -11,6 +11,7 @@ from ..constraints.calculus import momentum
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..errors import ModelError
 from ..geometry.rotation import from_cayley_vector
+from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 from .base import Memory, StepInput
 from .generalized_alpha import AbstractEnd, Moves, newmark
@@ -30,6 +31,7 @@ class Newmark(AbstractEnd):
     gamma: float = eqx.field(static=True, default=0.5)
 
     def __check_init__(self):
+        check_fields(self)
         if not self.beta > 0:
             raise ModelError(f"Newmark's beta must be positive, not {self.beta}")
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 
 from ..constraints.inputs import require_finite
 from ..errors import ModelError
+from ..numerics.trial import explained
 from ..schemes import Samples
 from ..system import System
 from .trajectory import Origin
@@ -33,7 +34,8 @@ def controls_of(system: System, controls: PyTree | Callable, origin: Origin, bef
         raise ModelError("controls were given, but forces takes no fifth argument to receive them")
     if callable(controls):
         return _of_function(controls, origin, before, steps)
-    controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(origin.dt.dtype), controls)
+    with explained("controls"):
+        controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(origin.dt.dtype), controls)
     for leaf in jax.tree.leaves(controls):
         if leaf.shape[:1] != (steps,):
             raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
@@ -46,7 +48,10 @@ def _of_function(function: Callable, origin: Origin, before: Array | int, steps:
     dtype, fractions = origin.dt.dtype, np.asarray(origin.scheme.control_at)
     taken = jnp.asarray(before, dtype)
     count = (jnp.arange(steps, dtype=dtype) + taken)[:, None] + jnp.asarray(fractions, dtype)
-    values = jax.vmap(function)(origin.t0 + origin.dt * jnp.concatenate([taken[None], count.ravel()]))
+    with explained("controls"):
+        values = jax.vmap(function)(origin.t0 + origin.dt * jnp.concatenate([taken[None], count.ravel()]))
+    if not jax.tree.leaves(values):
+        raise ModelError("controls must return numbers for a time, but returned None: is a return missing?")
     for leaf in jax.tree.leaves(values):
         require_finite(leaf, "what the function of controls returns")
     first = jax.tree.map(lambda leaf: leaf[0], values)

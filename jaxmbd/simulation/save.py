@@ -1,15 +1,21 @@
 """What is kept of a motion: which rows, which fields of them, and what is reduced on the way."""
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ..errors import ModelError
+from ..numerics.arguments import checked
+from ..numerics.naming import nearest
+from ..numerics.trial import returned
+from ..system import Vector
 
 FIELDS = ("q", "v", "p", "multipliers", "incoming", "reaction", "stages", "carried")
 """Columns of a trajectory that are kept if asked for; times and the record of the solver always are."""
@@ -32,6 +38,7 @@ class Save(eqx.Module):
     reduce: Any
     initial: PyTree
 
+    @checked
     def __init__(
         self,
         every: Any = 1,
@@ -46,10 +53,7 @@ class Save(eqx.Module):
             raise ModelError(f"save must be 'end' or a positive whole number of steps, not {every!r}")
         for name in self.fields:
             if name not in FIELDS:
-                near = difflib.get_close_matches(str(name), FIELDS, 1)
-                raise ModelError(
-                    f"{name!r} is no field to save{f'; did you mean {near[0]!r}?' if near else ''} (there are {', '.join(FIELDS)})"
-                )
+                raise ModelError(f"{name!r} is no field to save; {nearest(name, FIELDS)}")
         if reduce is not None and not callable(reduce):
             raise ModelError(f"reduce must be a function of a total and a row, not {type(reduce).__name__}")
         if (reduce is None) != (initial is None):
@@ -61,6 +65,26 @@ class Save(eqx.Module):
         if isinstance(save, Save):
             return save
         return cls(1 if save is None else save)
+
+    def try_reduction(self, t: Array, q: Vector) -> None:
+        """Refuse a reduction that does not return a total like the one that it begins with."""
+        if self.reduce is None:
+            return
+        arrays: Callable = lambda total: jax.tree.map(jnp.asarray, total)
+        reduce: Callable = lambda total, t, q: self.reduce(total, SimpleNamespace(t=t, q=q, v=q, p=q))
+        after, before = returned("reduce", reduce, (self.initial, t, q), arrays), jax.eval_shape(arrays, self.initial)
+        if after is None:
+            raise ModelError("reduce must return a total like initial, but returned None: is a return missing?")
+        structures: list[Any] = [jax.tree.structure(after), jax.tree.structure(before)]
+        if structures[0] != structures[1]:
+            raise ModelError(f"reduce must return a total of the structure of initial, {structures[1]}, not {structures[0]}")
+        for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True):
+            whole = jnp.issubdtype(old.dtype, jnp.integer) and not jnp.issubdtype(new.dtype, jnp.integer)
+            if new.shape != old.shape or whole:
+                raise ModelError(
+                    f"reduce must return a total like initial, of {old.dtype} and shape {old.shape}, but returned {new.dtype} and shape "
+                    f"{new.shape}{'; begin with 0.0 instead of 0' if whole and not new.shape else ''}"
+                )
 
     def stride(self, steps: int) -> int:
         """Steps between saved rows."""

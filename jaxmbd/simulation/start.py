@@ -3,14 +3,15 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from ..constraints.consistency import check_motion
 from ..constraints.judgement import Verdict, first_wrong, judge_belonging, judge_inputs
 from ..errors import ModelError, Result
 from ..formulations import Multipliers
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
-from ..numerics.compile import compiled
 from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
@@ -49,6 +50,7 @@ def _inside_residual(x, args):
     return jnp.concatenate([(problem.balance(moves) - forces)[1:].ravel(), problem.constraints(moves)[:-1].ravel()])
 
 
+@checked
 def initial_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree = None) -> State:
     """The state before the first step, with a straight line as the first guess.
 
@@ -96,25 +98,35 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
     origin = state.origin
     if scheme is not None and not eqx.tree_equal(scheme, origin.scheme):
         raise ModelError(f"the motion was begun with {origin.scheme}; it cannot go on with {scheme}. Start anew from its q and v instead")
-    given = origin.dt if dt is None else jnp.asarray(dt, origin.dt.dtype)
-    other_step, other_system = _differs(*jax.lax.stop_gradient((system.astype(state.q.dtype), origin, given)))
-    if known(other_step):
+    given, system = origin.dt if dt is None else jnp.asarray(dt, origin.dt.dtype), system.astype(state.q.dtype)
+    if known(given != origin.dt):
         raise ModelError(f"the motion was begun with dt = {origin.dt}; it cannot go on with dt = {dt}: leave dt out, or start anew")
-    if known(other_system):
+    if differs(system, state):
         raise ModelError(
             "start is the state of another system than this one: their parameters differ; go on with the system that the motion began "
             "with, or start anew from q and v"
         )
-    other = other_step | other_system
-    belongs = judge_belonging(~other, state.q) if known(other) is None else None
+    hidden = any(known(leaf) is None for leaf in jax.tree.leaves((eqx.filter(system, is_parameter), origin, given)))
+    belongs = judge_belonging(_belongs(*jax.lax.stop_gradient((system, origin, given))), state.q) if hidden else None
     return origin, (judge_inputs((system, state.q, state.incoming, state.carried), state.q), belongs)
 
 
-@compiled
-def _differs(system: System, origin: Origin, dt: Array) -> tuple[Array, Array]:
-    """Whether a motion would go on with another time step, and with another system."""
+def _belongs(system: System, origin: Origin, dt: Array) -> Array:
+    """Whether a motion would go on with its own time step and system, told where numbers are hidden."""
     leaves = jax.tree.leaves(eqx.filter(system, is_parameter))
     size = sum((jnp.sum(jnp.abs(leaf)) for leaf in leaves), jnp.zeros((), dt.dtype))
-    tolerance = float(jnp.finfo(dt.dtype).eps) ** 0.75
     change = jnp.abs(fingerprint(system) - origin.fingerprint).astype(dt.dtype)
-    return dt != origin.dt, change > tolerance * size
+    return (dt == origin.dt) & (change <= float(jnp.finfo(dt.dtype).eps) ** 0.75 * size)
+
+
+def differs(system: System, state: State) -> bool:
+    """Whether the parameters of a system are seen to be others than those of the motion that a state belongs to."""
+    values = [known(leaf) for leaf in jax.tree.leaves(eqx.filter(system, is_parameter))]
+    there = None if state.origin is None else known(state.origin.fingerprint)
+    seen = [np.ravel(value) for value in values if value is not None]
+    if there is None or len(seen) < len(values):
+        return False
+    flat = np.concatenate([np.zeros(0, there.dtype), *seen])
+    here = np.sum(flat * np.cos(np.arange(flat.size, dtype=flat.dtype)))
+    tolerance = float(jnp.finfo(state.q.dtype).eps) ** 0.75
+    return bool(np.any(abs(here - there) > tolerance * np.sum(np.abs(flat))))

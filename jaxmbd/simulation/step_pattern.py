@@ -7,6 +7,7 @@ from ..constraints.inputs import as_coordinates
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.arguments import checked
 from ..numerics.linear import Analysis, analyse
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, Midpoint, StepInput
@@ -14,6 +15,7 @@ from ..system import System, VectorLike
 from .solving import step_residual
 
 
+@checked
 def sparsity(
     system: System,
     q0: VectorLike,

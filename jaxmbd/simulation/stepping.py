@@ -7,13 +7,15 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
-from ..constraints.inputs import require_time_step
+from ..constraints.inputs import require_time_step, try_functions
 from ..constraints.judgement import judge_inputs
 from ..constraints.units import extents
-from ..errors import Result
+from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.arguments import checked
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
+from ..numerics.trial import once
 from ..schemes import AbstractScheme, Midpoint, StepInput
 from ..system import Scalar, System, Vector
 from .solving import Method, SolvedStep, solve_step
@@ -21,6 +23,7 @@ from .start import blamed
 from .trajectory import State, Status
 
 
+@checked
 def step(
     system: System,
     state: State,
@@ -36,6 +39,9 @@ def step(
     that is not finite, with a code of their own; where `dt` is seen it is refused. Positions are judged by `initial_state` and after each
     step.
     """
+    if state.q.ndim != 1:
+        raise ModelError(f"state is a batch of states of shape {state.q.shape}; use jax.vmap to step each")
+    once("functions", (system, state.q), lambda: try_functions(system, state.q, "state"))
     require_time_step(dt)
     state = blamed(state, judge_inputs((system, state.t, state.q, state.incoming, state.carried, control), state.q, dt))
     return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)

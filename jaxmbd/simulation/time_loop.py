@@ -11,12 +11,14 @@ from jaxtyping import Array, ArrayLike, PyTree
 
 from ..constraints.consistency import check_position, check_start
 from ..constraints.counts import constraint_count, rank
+from ..constraints.functions import try_function
 from ..constraints.inputs import as_coordinates, require_finite, require_time_step, vector_like
 from ..constraints.judgement import judge_inputs
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
 from ..errors import ModelError, Result, explanations
 from ..formulations import AbstractFormulation, Multipliers
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
@@ -31,6 +33,7 @@ from .stepping import advance
 from .trajectory import Origin, State, Trajectory
 
 
+@checked
 def simulate(
     system: System,
     q0: VectorLike | None = None,
@@ -119,6 +122,8 @@ class _Marks(eqx.Module):
 @compiled
 def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree) -> State:
     """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
+    if system.controlled:
+        try_function(system, "forces", q0, control)
     state = unjudged_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
     known_by = eqx.tree_at(lambda o: o.fingerprint, origin, fingerprint(system))
     return eqx.tree_at(lambda s: s.origin, state, known_by, is_leaf=lambda x: x is None)
@@ -128,6 +133,7 @@ def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control
 def _run(system: System, state: State, origin: Origin, controls: Controls, method: Method, steps: int, save: Save) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
     initial = eqx.tree_at(lambda s: s.origin, state, None)
+    save.try_reduction(state.t, state.q)
     dt, scheme, stride, only_end = origin.dt, method.scheme, save.stride(steps), save.every == "end"
     system = system.with_step(dt)
     reader = Reader(system, scheme, dt, controls.first)

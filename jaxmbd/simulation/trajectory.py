@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..errors import MOST_NAMED, ModelError, Result, SimulationError, member_name, name_members
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..schemes import AbstractScheme
 from ..system import System
@@ -121,6 +122,7 @@ class Trajectory(eqx.Module):
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
             )
 
+    @checked
     def check(self, system: System | None = None) -> None:
         """Raise `SimulationError` if the start was wrong or a step failed, naming the step, the residual and the worst constraint.
 

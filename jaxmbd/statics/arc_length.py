@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from ..errors import ModelError, Result
+from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.linear import Dense
@@ -34,6 +35,7 @@ class EquilibriumPath(eqx.Module):
         require_solved(self.results, *TOLD)
 
 
+@checked
 def equilibrium_path(
     system: System, q: VectorLike, *, steps: int, first: float = 0.1, t: ArrayLike = 0.0, newton: Newton = Newton(), throw: bool = True
 ) -> EquilibriumPath:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from ..errors import Result
+from ..numerics.arguments import checked
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
@@ -38,6 +39,7 @@ class Equilibrium(eqx.Module):
         require_solved(self.results, *TOLD)
 
 
+@checked
 def equilibrium(
     system: System, q: VectorLike, *, steps: int = 1, t: ArrayLike = 0.0, newton: Newton = Newton(reuse=1), throw: bool = True
 ) -> Equilibrium:

@@ -16,6 +16,7 @@ from ..constraints.manifold import DenseManifold
 from ..constraints.rank import find_rank
 from ..constraints.split import null_space, split
 from ..errors import ModelError
+from ..numerics.arguments import checked
 from ..numerics.arrays import known, root
 from ..numerics.compile import compiled
 from ..numerics.lapack import generalised_eigh
@@ -34,6 +35,7 @@ class Modes(eqx.Module):
         return jnp.sign(self.squares) * root(jnp.abs(self.squares)) / (2 * np.pi)
 
 
+@checked
 def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | None = None) -> Modes:
     r"""The `count` slowest modes (default: all) about the equilibrium `q`, as `equilibrium` finds it.
 
@@ -42,6 +44,8 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
     are not a number.
     """
     q = as_coordinates(system, q, "q")
+    if count is not None and count < 1:
+        raise ModelError(f"count must be a positive number of modes, not {count}")
     system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), jnp.asarray(t, q.dtype)
     if system.rank is None:
         system = find_rank(system, q, t)

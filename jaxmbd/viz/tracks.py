@@ -68,9 +68,6 @@ def trails(system: System, motion: Trajectory, points: Mapping[str, tuple[str, A
     `points` are pairs of a body and a point in its axes, by label; options as for `paths`.
     """
     poses = post.poses(system, motion)
-    for label, (body, _) in points.items():
-        if body not in poses:
-            raise ModelError(f"trail {label!r} is that of a point of {body!r}, but bodies are {', '.join(poses)}")
     follow = lambda frame, point: (frame.origin + frame.rotation @ jnp.asarray(point, frame.origin.dtype))[rows]
     return paths({label: follow(poses[body], point) for label, (body, point) in points.items()}, **options)
 

@@ -56,7 +56,7 @@ def _iota(params: dict, out: Any) -> np.ndarray:
 
 
 def _select(params: dict, out: Any, which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
-    return np.choose(np.broadcast_to(which, out.shape).astype(int), cases)
+    return np.asarray(np.choose(np.broadcast_to(which, out.shape).astype(int), cases))
 
 
 def _reshape(params: dict, out: Any, operand: np.ndarray, *_: Any) -> np.ndarray:
@@ -89,3 +89,6 @@ _NUMPY: dict[str, Callable] = {
     "eq": _binary(np.equal),
     "ne": _binary(np.not_equal),
 }
+
+CHEAP = frozenset(_NUMPY)
+"""Operations that need no compilation."""
