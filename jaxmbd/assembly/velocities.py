@@ -15,7 +15,8 @@ from ..geometry.frame import Frame, Rows, twist
 from ..geometry.rotation import skew
 from ..joints import Free
 from ..numerics.arrays import known
-from ..numerics.checks import nearest_names, real
+from ..numerics.checks import named, nearest_names, real
+from ..numerics.compile import compiled
 from ..numerics.lapack import pinv
 from ..system import System, Vector, VectorLike
 from .chart import chart
@@ -26,7 +27,7 @@ from .model import Assembly, as_assembly
 Equation = tuple[Float[Array, "_ _"], Float[Array, " _"]]
 
 
-def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) -> Vector:
+def joint_velocities(system: System, q: VectorLike, rates: Any) -> Vector:
     """The velocity at `q` with these rates of joints and bodies, by name. Nothing else moves more than it has to.
 
     A rate of a joint is a number or one for each increment: velocities along, and angular velocities about, the directors of its first
@@ -40,20 +41,29 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     system = system.astype(q.dtype)
     if not isinstance(rates, Mapping):
         raise ModelError(f'rates are given by name, as in {{"hinge": 2.0}}, not as {rates!r}')
-    model = as_assembly(system)
-    if any(group.flexible for group in model.groups):
+    if any(group.flexible for group in as_assembly(system).groups):
         raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
-    places = {name: index for index, name in enumerate(model.bodies)}
-    at = following(model, [places[name] for name in rates if name in places])
-    move = lambda u: chart(u, q, at.model)
-    equations = [*_given(model, q, rates, move), *_closures(system, q, move)]
-    if not equations:
+    if not rates:
         return jnp.zeros_like(q)
-    increments = _solve(at, q, move, equations, rates)
-    return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1]
+    wanted = {named("each key of rates", name): real(f"the rate of {name!r}", value, (), (None,)) for name, value in rates.items()}
+    v, off = _velocity(system, q, {name: jnp.atleast_1d(jnp.asarray(value, q.dtype)) for name, value in wanted.items()})
+    far = known(off)
+    if far is not None and far > np.sqrt(jnp.finfo(q.dtype).eps):
+        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {far:.3g})")
+    return v
 
 
-def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable) -> Iterator[Equation]:
+@compiled
+def _velocity(system: System, q: Vector, rates: dict[str, Array]) -> tuple[Vector, Array]:
+    """The velocity, and how far its rates are from those that are wanted, by the largest of them."""
+    model = as_assembly(system)
+    at = following(model, [index for index, name in enumerate(model.bodies) if name in rates])
+    move = lambda u: chart(u, q, at.model)
+    increments, off = _solve(at, q, move, [*_given(model, q, rates, move), *_closures(system, q, move)])
+    return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1], off
+
+
+def _given(model: Assembly, q: Vector, rates: dict[str, Array], move: Callable) -> Iterator[Equation]:
     """Rows for the rates that are given: increments of the tree, coordinates of a joint that closes a loop, or the motion of a body."""
     none, begin = jnp.zeros(model.increments, q.dtype), 0
     branches: dict[str, tuple[JointGroup, np.ndarray]] = {}
@@ -66,23 +76,22 @@ def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable)
     for name, value in rates.items():
         if name in branches:
             group, columns = branches[name]
-            yield jax.nn.one_hot(columns, none.size, dtype=q.dtype), _rates(name, value, group.columns, isinstance(group.kind, Free), q)
+            yield jax.nn.one_hot(columns, none.size, dtype=q.dtype), _rates(name, value, group.columns, isinstance(group.kind, Free))
         elif name in closing:
             group, index = closing[name]
             row = jax.jacrev(lambda u, group=group, i=index: group.coordinates(model.frames(move(u)))[i])(none)
-            yield row, _rates(name, value, tuple(range(row.shape[0])), False, q)
+            yield row, _rates(name, value, tuple(range(row.shape[0])), False)
         elif name in kinds:
             turned = lambda w, place=model.bodies.index(name): jnp.concatenate(_twists(model, q, move, w)(place))
             row = jax.jacrev(turned)(none)[np.array(kinds[name].twists, int)]
-            yield row, _rates(name, value, kinds[name].twists, True, q)
+            yield row, _rates(name, value, kinds[name].twists, True)
         else:
             known_names = [*branches, *closing, *model.bodies]
             raise ModelError(f"rates name {name!r}, but there is no such joint, nor a body of that name{nearest_names(name, known_names)}")
 
 
-def _rates(name: str, value: Any, columns: tuple[int, ...], body: bool, q: Vector) -> Array:
+def _rates(name: str, value: Float[Array, " rates"], columns: tuple[int, ...], body: bool) -> Array:
     """The rates of a joint or a body; a body may be given all six, of which those count that move it."""
-    value = jnp.atleast_1d(jnp.asarray(real(f"the rate of {name!r}", value, (), (None,)), q.dtype))
     if body and value.shape == (6,):
         return value[np.array(columns, int)]
     if value.shape != (len(columns),):
@@ -105,11 +114,11 @@ def _twists(model: Assembly, q: Vector, move: Callable, w: Float[Array, " k"]) -
     return lambda places: pair(rows[places], rates[places]) if np.ndim(places) == 0 else jax.vmap(pair)(rows[places], rates[places])
 
 
-def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation], rates: Mapping[str, Any]) -> Float[Array, " k"]:
+def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) -> tuple[Float[Array, " k"], Array]:
     r"""Increments $u$ with $A u = b$: of all of them those with the least strain $x$ of links, and of these the least others $y$.
 
     With $A u = A_1 x + A_2 y$ and the projector $N = I - A_2 A_2^+$ these are $x = (N A_1)^+ N b$ and $y = A_2^+ (b - A_1 x)$: few
-    equations, however many nodes there are.
+    equations, however many nodes there are. Beside the increments: how far they are off, by the largest rate.
     """
     model, rows = at.model, at.model.frames(q)
     along = _increments_of(model, [far for _, far in at.along])
@@ -125,11 +134,9 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation], 
     project = lambda part: part - A2 @ (inverse @ part)
     x = _pinv(project(A1)) @ project(b)
     y = inverse @ (b - A1 @ x)
-    off, largest = known(jnp.max(jnp.abs(A1 @ x + A2 @ y - b))), known(jnp.max(jnp.abs(b)))
-    if off is not None and largest is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * largest:
-        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
+    off, largest = jnp.max(jnp.abs(A1 @ x + A2 @ y - b)), jnp.max(jnp.abs(b))
     links = jnp.einsum("nij,nj->ni", _from_strains(rows, at.along), x[: along.size].reshape(-1, 6))
-    return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links)
+    return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links), off / jnp.where(largest > 0, largest, 1)
 
 
 def _increments_of(model: Assembly, bodies: list[int]) -> np.ndarray:
