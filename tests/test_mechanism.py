@@ -178,6 +178,7 @@ def joined(kind, a, b, **where):
     return hinged(joints={"culprit": mbd.Joint(kind, a, b, **where)})
 
 
+SHEARED = np.eye(3) + 0.1 * np.eye(3, k=1)
 MISTAKES = {
     "unknown body": (lambda: joined(mbd.Revolute(), "ground", "nobody"), "'culprit' connects 'nobody'"),
     "from a body to itself": (lambda: joined(mbd.Revolute(), "ball", "ball"), "'culprit' connects 'ball' with 'ball'"),
@@ -218,6 +219,43 @@ MISTAKES = {
         "'culprit' does not meet",
     ),
     "a distance without length": (lambda: mbd.assemble(joined(mbd.Distance(), "ground", "ball")), "Distance"),
+    "a class for a body": (lambda: hinged(bodies={"culprit": mbd.Particle}), "'culprit' is the class Particle in place of an instance"),
+    "a class for a joint": (lambda: hinged(joints={"culprit": mbd.Joint}), "'culprit' is the class Joint"),
+    "a class for a load": (lambda: hinged(loads={"culprit": mbd.Gravity}), "load 'culprit'.*an instance"),
+    "bodies that are none": (lambda: mbd.Mechanism(3.0), "each body comes with its name.*3.0"),
+    "bodies without names": (lambda: mbd.Mechanism([BALL]), "each body comes with its name.*RigidBody"),
+    "loads that are text": (lambda: hinged(loads="gravity"), "each load comes with its name.*'gravity'"),
+    "a name misspelt": (lambda: joined(mbd.Revolute(), "ground", "bal"), r"'culprit' connects 'bal'.*did you mean 'ball'\?"),
+    "a joint misspelt": (lambda: hinged(loads=[mbd.JointSpring("hing", 1.0)]), r"the joint 'hing'.*did you mean 'hinge'\?"),
+    "a loaded body misspelt": (lambda: hinged(loads=[mbd.Force("pointt", (1, 0, 0))]), r"'pointt'.*did you mean 'point'\?"),
+    "a placed body misspelt": (lambda: mbd.assemble(hinged(), {"bal": (0, 0, 0)}), r"'bal'.*did you mean 'ball'\?"),
+    "a force on the ground": (lambda: hinged(loads={"culprit": mbd.Force("ground", (1, 0, 0))}), "load 'culprit' acts on 'ground'"),
+    "a gear of a coordinate with itself": (lambda: mbd.Gear("hinge", "hinge", 2.0), "coordinate 0 of joint 'hinge' to itself"),
+    "no mechanism": (lambda: mbd.assemble({"ball": BALL}), "assemble takes a mechanism"),
+    "the class": (lambda: mbd.assemble(mbd.Mechanism), "assemble takes a mechanism"),
+    "a placement in a row": (lambda: mbd.assemble(hinged(), [(0, 0, 0)]), "placement gives poses"),
+    "solve as text": (lambda: mbd.assemble(hinged(), solve="yes"), "solve must be True or False"),
+    "an angle as text": (lambda: mbd.assemble(hinged(), {"hinge": "0.5"}), "placement of joint 'hinge'"),
+    "a pose as text": (lambda: mbd.assemble(hinged(), {"ball": "there"}), "placement of 'ball' is 'there'"),
+    "a pose that is not finite": (lambda: mbd.assemble(hinged(), {"ball": (0.0, np.nan, 0.0)}), "placement of 'ball'.*finite"),
+    "a sheared pose": (lambda: mbd.assemble(hinged(), {"ball": ((0, 0, 0), SHEARED)}), "placement of 'ball'.*not orthonormal.*off by 0.1"),
+    "a mirrored pose": (lambda: mbd.assemble(hinged(), {"ball": mbd.Frame((0, 0, 0), -np.eye(3))}), "placement of 'ball'.*left-handed"),
+    "a mirrored frame": (lambda: joined(mbd.Fixed(), "ground", "ball", on_b=mbd.Frame((0, 0, 0), -np.eye(3))), "on_b .*left-handed"),
+    "a sheared frame": (lambda: joined(mbd.Fixed(), "ground", "ball", on_a=mbd.Frame((0, 0, 0), SHEARED)), "on_a .*not orthonormal"),
+    **{
+        f"a locked body in the plane: {name}": (
+            lambda kind=kind, ends=ends: mbd.assemble(
+                mbd.Mechanism({"bar": mbd.PlanarBody.rod(1.0, 1.0)}, {"culprit": mbd.Joint(kind, *ends)})
+            ),
+            "joint 'culprit', a .*, would move a PlanarBody as such a body cannot move",
+        )
+        for name, kind, ends in (
+            ("hinge", mbd.Revolute((1, 0, 0)), ("ground", "bar")),
+            ("the other way round", mbd.Revolute((1, 0, 0)), ("bar", "ground")),
+            ("tilted", mbd.Revolute((0, 1, 1)), ("ground", "bar")),
+            ("slider", mbd.Prismatic((0, 0, 1)), ("ground", "bar")),
+        )
+    },
     "a point off the end of its rod": (
         lambda: mbd.assemble(joined(mbd.Spherical(), "ground", "point", at=(0, 0, 0)), {"point": (1.0, 0.0, 0.0)}),
         "'culprit'",

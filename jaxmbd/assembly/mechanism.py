@@ -92,7 +92,7 @@ def _node(name: str, beams: Mapping[str, Beam]) -> str:
     return node_name(beam, index % count)
 
 
-def _named_loads(loads: Mapping | Iterable, taken: set[str]) -> Iterator[tuple[str, Any]]:
+def _named_loads(loads: Any, taken: set[str]) -> Iterator[tuple[str, Any]]:
     """Pairs of name and load; loads without a name are called by their kind, with the next number that is free."""
     given = _listed(loads, "load")
     taken = taken | {one[0] for one in given if isinstance(one, tuple)}
@@ -113,7 +113,7 @@ def _listed(parts: Any, what: str) -> list:
     return list(parts.items()) if isinstance(parts, Mapping) else list(parts)
 
 
-def _by_name(parts: Mapping | Iterable, what: str) -> dict:
+def _by_name(parts: Any, what: str) -> dict:
     named: dict = {}
     for pair in _listed(parts, what):
         if not isinstance(pair, tuple | list) or len(pair) != 2:

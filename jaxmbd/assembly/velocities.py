@@ -16,7 +16,8 @@ from ..geometry.rotation import skew
 from ..joints import Free
 from ..numerics.arguments import checked
 from ..numerics.arrays import known
-from ..numerics.checks import real
+from ..numerics.checks import named, real
+from ..numerics.compile import compiled
 from ..numerics.lapack import pinv
 from ..numerics.naming import nearest
 from ..system import System, Vector, VectorLike
@@ -41,20 +42,29 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     """
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
-    model = as_assembly(system)
-    if any(group.flexible for group in model.groups):
+    if any(group.flexible for group in as_assembly(system).groups):
         raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
-    places = {name: index for index, name in enumerate(model.bodies)}
-    at = following(model, [places[name] for name in rates if name in places])
-    move = lambda u: chart(u, q, at.model)
-    equations = [*_given(model, q, rates, move), *_closures(system, q, move)]
-    if not equations:
+    if not rates:
         return jnp.zeros_like(q)
-    increments = _solve(at, q, move, equations, rates)
-    return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1]
+    wanted = {named("each key of rates", name): real(f"the rate of {name!r}", value, (), (None,)) for name, value in rates.items()}
+    v, off = _velocity(system, q, {name: jnp.atleast_1d(jnp.asarray(value, q.dtype)) for name, value in wanted.items()})
+    far = known(off)
+    if far is not None and far > np.sqrt(jnp.finfo(q.dtype).eps):
+        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {far:.3g})")
+    return v
 
 
-def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable) -> Iterator[Equation]:
+@compiled
+def _velocity(system: System, q: Vector, rates: dict[str, Array]) -> tuple[Vector, Array]:
+    """The velocity, and how far its rates are from those that are wanted, by the largest of them."""
+    model = as_assembly(system)
+    at = following(model, [index for index, name in enumerate(model.bodies) if name in rates])
+    move = lambda u: chart(u, q, at.model)
+    increments, off = _solve(at, q, move, [*_given(model, q, rates, move), *_closures(system, q, move)])
+    return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1], off
+
+
+def _given(model: Assembly, q: Vector, rates: dict[str, Array], move: Callable) -> Iterator[Equation]:
     """Rows for the rates that are given: increments of the tree, coordinates of a joint that closes a loop, or the motion of a body."""
     none, begin = jnp.zeros(model.increments, q.dtype), 0
     branches: dict[str, tuple[JointGroup, np.ndarray]] = {}
@@ -67,23 +77,22 @@ def _given(model: Assembly, q: Vector, rates: Mapping[str, Any], move: Callable)
     for name, value in rates.items():
         if name in branches:
             group, columns = branches[name]
-            yield jax.nn.one_hot(columns, none.size, dtype=q.dtype), _rates(name, value, group.columns, isinstance(group.kind, Free), q)
+            yield jax.nn.one_hot(columns, none.size, dtype=q.dtype), _rates(name, value, group.columns, isinstance(group.kind, Free))
         elif name in closing:
             group, index = closing[name]
             row = jax.jacrev(lambda u, group=group, i=index: group.coordinates(model.frames(move(u)))[i])(none)
-            yield row, _rates(name, value, tuple(range(row.shape[0])), False, q)
+            yield row, _rates(name, value, tuple(range(row.shape[0])), False)
         elif name in kinds:
             turned = lambda w, place=model.bodies.index(name): jnp.concatenate(_twists(model, q, move, w)(place))
             row = jax.jacrev(turned)(none)[np.array(kinds[name].twists, int)]
-            yield row, _rates(name, value, kinds[name].twists, True, q)
+            yield row, _rates(name, value, kinds[name].twists, True)
         else:
             every = [*branches, *closing, *model.bodies]
             raise UnknownNameError(f"rates name {name!r}, but there is no such joint, nor a body of that name; {nearest(name, every)}")
 
 
-def _rates(name: str, value: Any, columns: tuple[int, ...], body: bool, q: Vector) -> Array:
+def _rates(name: str, value: Float[Array, " rates"], columns: tuple[int, ...], body: bool) -> Array:
     """The rates of a joint or a body; a body may be given all six, of which those count that move it."""
-    value = jnp.atleast_1d(jnp.asarray(real(f"the rate of {name!r}", value, (), (None,)), q.dtype))
     if body and value.shape == (6,):
         return value[np.array(columns, int)]
     if value.shape != (len(columns),):
@@ -106,11 +115,11 @@ def _twists(model: Assembly, q: Vector, move: Callable, w: Float[Array, " k"]) -
     return lambda places: pair(rows[places], rates[places]) if np.ndim(places) == 0 else jax.vmap(pair)(rows[places], rates[places])
 
 
-def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation], rates: Mapping[str, Any]) -> Float[Array, " k"]:
+def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) -> tuple[Float[Array, " k"], Array]:
     r"""Increments $u$ with $A u = b$: of all of them those with the least strain $x$ of links, and of these the least others $y$.
 
     With $A u = A_1 x + A_2 y$ and the projector $N = I - A_2 A_2^+$ these are $x = (N A_1)^+ N b$ and $y = A_2^+ (b - A_1 x)$: few
-    equations, however many nodes there are.
+    equations, however many nodes there are. Beside the increments: how far they are off, by the largest rate.
     """
     model, rows = at.model, at.model.frames(q)
     along = _increments_of(model, [far for _, far in at.along])
@@ -126,11 +135,9 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation], 
     project = lambda part: part - A2 @ (inverse @ part)
     x = _pinv(project(A1)) @ project(b)
     y = inverse @ (b - A1 @ x)
-    off, largest = known(jnp.max(jnp.abs(A1 @ x + A2 @ y - b))), known(jnp.max(jnp.abs(b)))
-    if off is not None and largest is not None and off > np.sqrt(jnp.finfo(q.dtype).eps) * largest:
-        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {off:.3g})")
+    off, largest = jnp.max(jnp.abs(A1 @ x + A2 @ y - b)), jnp.max(jnp.abs(b))
     links = jnp.einsum("nij,nj->ni", _from_strains(rows, at.along), x[: along.size].reshape(-1, 6))
-    return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links)
+    return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links), off / jnp.where(largest > 0, largest, 1)
 
 
 def _increments_of(model: Assembly, bodies: list[int]) -> np.ndarray:

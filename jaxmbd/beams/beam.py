@@ -200,7 +200,7 @@ def _masses(masses: Any, nodes: int) -> dict[int, RigidBody]:
     for index, value in masses.items():
         index = whole("node of masses of a Beam", index, -nodes)
         if not -nodes <= index < nodes:
-            raise ModelError(f"a mass sits on node {index} of a beam whose nodes are 0 to {nodes - 1}")
+            raise ModelError(f"masses of a Beam sit on node {index} of a beam whose nodes are 0 to {nodes - 1}")
         body = value if isinstance(value, RigidBody) else RigidBody(real("masses of a Beam, a number or a RigidBody,", value), np.zeros(3))
         body.check(f"on node {index} of a beam")
         found[index % nodes] = body

@@ -137,15 +137,15 @@ class RigidBody(AbstractBody):
     @classmethod
     def from_vertices(cls, vertices: Any, density) -> "RigidBody":
         """The homogeneous convex hull of points (k, 3) in body axes; differentiable by points that stay its corners."""
-        vertices = jnp.asarray(real("vertices of a RigidBody", vertices, (None, 3)))
+        vertices = real("vertices of a RigidBody", vertices, (None, 3))
         points = known(vertices)
         if points is None:
             raise ModelError("from_vertices finds the hull of points from their numbers: call it outside jit and vmap")
         try:
-            corners = vertices[ConvexHull(points).simplices]
+            corners = jnp.asarray(vertices)[ConvexHull(points).simplices]
         except (QhullError, ValueError) as error:
             raise ModelError(f"vertices of a RigidBody are {len(points)} points without a volume: it takes four not in a plane") from error
-        centre = jnp.broadcast_to(vertices.mean(axis=0), (len(corners), 1, 3))
+        centre = jnp.broadcast_to(corners.mean(axis=(0, 1)), (len(corners), 1, 3))
         return cls._solid(jnp.concatenate([centre, corners], axis=1), density, Hull(vertices))
 
     @classmethod
