@@ -26,7 +26,7 @@ def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
     """
     if not model.joints:
         return rows
-    sought, gaps = solve or bool(wanted), _gaps(model, rows)
+    sought, gaps = solve or bool(wanted), _gaps(model, rows, wanted)
     if gaps is None:
         return _closed(model, rows, wanted) if solve or (wanted and model.closures) else rows
     eps, size = float(jnp.finfo(rows.dtype).eps), max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows)))))
@@ -39,12 +39,12 @@ def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
     if gaps[worst] <= AS_GIVEN * eps * size:
         return rows
     closed = _close(model, rows, wanted)
-    left = _gaps(model, closed) or {}
+    left = _gaps(model, closed, wanted) or {}
     worst = max(left, key=lambda name: left[name])
     if not left[worst] <= np.sqrt(eps) * size:
         raise ModelError(
-            f"no position was found from this placement in which all joints meet: joint {worst!r} stays off by {left[worst]:.3g}; give "
-            "a placement closer to the wanted one, or check that the mechanism can be closed"
+            "no position was found from this placement in which all joints meet and have the coordinates that were asked for: joint "
+            f"{worst!r} stays off by {left[worst]:.3g}; give a placement closer to the wanted one, or check that the mechanism can be closed"
         )
     return closed
 
@@ -62,13 +62,16 @@ def _of_joints(model: Assembly, rows: Rows) -> list[Float[Array, "joints m"]]:
     return [group.constraints(rows).reshape(group.count, -1) for group in model.joints]
 
 
-def _gaps(model: Assembly, rows: Rows) -> dict[str, float] | None:
-    """How far each joint is from being met: the norm of its constraints; `None` inside a transformation that hides numbers."""
+def _gaps(model: Assembly, rows: Rows, wanted: Coordinates) -> dict[str, float] | None:
+    """How far each joint is from being met, with the coordinates that are wanted; `None` inside a transformation that hides numbers."""
     gaps: dict[str, float] = {}
     for group, values in zip(model.joints, map(known, _of_joints(model, rows)), strict=True):
         if values is None:
             return None
         gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
+    off = known(_missed(model, rows, *_targets(model, rows, wanted)))
+    for name, missed in zip(wanted, np.split(off, np.cumsum([value.size for value in wanted.values()])), strict=False):
+        gaps[name] += float(np.linalg.norm(missed))
     return gaps
 
 
@@ -77,9 +80,7 @@ def _close(model: Assembly, rows: Rows, wanted: Coordinates) -> Rows:
 
     Differentiable by the parameters of the joints and by the coordinates: the derivative too moves bodies least.
     """
-    where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
-    columns = tuple((*where[name], values.size) for name, values in wanted.items())
-    target = jnp.concatenate([jnp.zeros(0, rows.dtype), *(wanted[name].astype(rows.dtype) for name in wanted)])
+    target, columns = _targets(model, rows, wanted)
     fixed = jax.lax.stop_gradient((model, rows, target))
     found, J = _levenberg_marquardt(*fixed, columns)
     return _move(model, found, -pinv(J) @ _gap(model, found, target, columns))
@@ -92,13 +93,24 @@ def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
     return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
 
 
+def _targets(model: Assembly, rows: Rows, wanted: Coordinates) -> tuple[Float[Array, " c"], tuple]:
+    """The coordinates that are wanted one after the other, and where they are read: group, number of the joint, how many."""
+    where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
+    columns = tuple((*where[name], values.size) for name, values in wanted.items())
+    return jnp.concatenate([jnp.zeros(0, rows.dtype), *(value.astype(rows.dtype) for value in wanted.values())]), columns
+
+
 def _gap(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Float[Array, " gap"]:
-    """Constraints of all joints, and how far coordinates are from what is wanted; angles up to full turns."""
-    joints = [group.constraints(rows) for group in model.joints]
+    """Constraints of all joints, and how far coordinates are from what is wanted."""
+    return jnp.concatenate([*(group.constraints(rows) for group in model.joints), _missed(model, rows, target, columns)])
+
+
+def _missed(model: Assembly, rows: Rows, target: Float[Array, " c"], columns: tuple) -> Float[Array, " c"]:
+    """How far coordinates are from what is wanted; angles up to full turns."""
     read = [model.joints[g].coordinates(rows)[i, :size] for g, i, size in columns]
     off = jnp.concatenate([jnp.zeros(0, rows.dtype), *read]) - target
     angular = np.concatenate([np.zeros(0, bool), *(np.array(model.joints[g].kind.angular[:size], bool) for g, _, size in columns)])
-    return jnp.concatenate([*joints, jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)])
+    return jnp.where(angular, jnp.arctan2(jnp.sin(off), jnp.cos(off)), off)
 
 
 @compiled

@@ -44,19 +44,19 @@ class Frame(eqx.Module):
         return jnp.concatenate([self.origin[None], self.rotation.T])
 
     @property
-    def x(self) -> Vector3:
+    def x(self) -> Float[Array, "*batch 3"]:
         """First director."""
-        return self.rotation[:, 0]
+        return self.rotation[..., 0]
 
     @property
-    def y(self) -> Vector3:
+    def y(self) -> Float[Array, "*batch 3"]:
         """Second director."""
-        return self.rotation[:, 1]
+        return self.rotation[..., 1]
 
     @property
-    def z(self) -> Vector3:
+    def z(self) -> Float[Array, "*batch 3"]:
         """Third director, the axis of a joint that has one."""
-        return self.rotation[:, 2]
+        return self.rotation[..., 2]
 
     def point(self, local: Vector3) -> Vector3:
         """The point with these components in the frame."""
