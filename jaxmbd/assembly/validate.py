@@ -54,6 +54,8 @@ def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], 
 
 
 def _check_connection(name: str, joint: Joint, bodies: Bodies) -> None:
+    if not hasattr(joint.kind, "freedom"):
+        raise ModelError(f"joint {name!r}: the class {type(joint.kind).__name__} must say its freedom, six less its constraints")
     joint.kind.check(name)
     for body, matters in zip((joint.a, joint.b), joint.kind.orients, strict=True):
         if body not in bodies:
