@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
-from ..numerics.compile import compiled
+from ..numerics.compile import compiled, inside_jit
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, mass_matrix
 from .counts import chart_size, rank, rank_tolerance
@@ -32,6 +32,8 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
         _check_basis_shape(name, system, t0, q0)
+    if inside_jit():
+        return check_motion(system, t0, q0, v0, dt)
     verdict, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
     hidden = refuse(system, verdict)
     if mass is not None:

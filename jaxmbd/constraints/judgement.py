@@ -1,6 +1,7 @@
 """Judgements of a start, as numbers: what is wrong with it, and which constraint is worst. They can be told inside `jit` and `vmap` too."""
 
 import functools
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from ..errors import Result
 from ..numerics.arrays import known
 from ..system import Scalar, System, Vector
-from .calculus import constraint_rate, constraint_slopes
+from .calculus import PROBES, probes
 
 
 class Verdict(eqx.Module):
@@ -50,7 +51,13 @@ def judge_belonging(belongs: Bool[Array, ""], like: Vector) -> Verdict:
 
 def judge_start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
     """Whether the time step is positive, the position on the constraint manifold, and the velocity tangent to it."""
-    return first_wrong(judge_time_step(dt, q), judge_position(system, t, q), judge_velocity(system, t, q, v, dt))
+    terms = _Terms.at(system, t, q, v)
+    return first_wrong(judge_time_step(dt, q), _judge_position(terms, t, q), _judge_velocity(terms, q, v, dt))
+
+
+def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
+    """Whether a position is on the constraint manifold."""
+    return _judge_position(_Terms.at(system, t, q, jnp.zeros_like(q)), t, q)
 
 
 def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
@@ -59,20 +66,37 @@ def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
     return _verdict(~((dt > 0) & jnp.isfinite(dt)), Result.BAD_TIME_STEP, like)
 
 
-def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
+class _Terms(NamedTuple):
+    """Values of the constraints, about the length of the rows of $G$, rates at rest, and rates at a velocity."""
+
+    values: Float[Array, " m"]
+    slopes: Float[Array, " m"]
+    steady: Float[Array, " m"]
+    rates: Float[Array, " m"]
+
+    @classmethod
+    def at(cls, system: System, t: Scalar, q: Vector, v: Vector) -> "_Terms":
+        """All from one linearisation, which keeps programs short."""
+        if not system.has("constraints"):
+            return cls(*jnp.zeros((4, 0), q.dtype))
+        values, change = jax.linearize(system.constraints, jnp.asarray(t, q.dtype), q)
+        directions = jnp.vstack([probes(q), jnp.zeros_like(q), v])
+        *sampled, steady, rates = jax.vmap(change)(jnp.asarray([0] * PROBES + [1, 1], q.dtype), directions)
+        return cls(values, jnp.sqrt(jnp.mean(jnp.stack(sampled) ** 2, axis=0)), steady, rates)
+
+
+def _judge_position(terms: _Terms, t: Scalar, q: Vector) -> Verdict:
     """Values of the constraints beside the size of their terms."""
-    size = jnp.max(jnp.abs(q)) * constraint_slopes(system, t, q)
-    drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
-    return _of_constraints(jnp.abs(system.constraints(t, q)), size + drift, Result.INCONSISTENT_POSITION, q)
+    size = jnp.max(jnp.abs(q)) * terms.slopes + jnp.abs(t * terms.steady)
+    return _of_constraints(jnp.abs(terms.values), size, Result.INCONSISTENT_POSITION, q)
 
 
-def judge_velocity(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+def _judge_velocity(terms: _Terms, q: Vector, v: Vector, dt: Scalar) -> Verdict:
     """Rates of the constraints beside the size of their terms; no constraint is to blame where no velocity was found."""
-    steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    slopes = constraint_slopes(system, t, q)
-    noise = 64 * jnp.finfo(q.dtype).eps * slopes * jnp.max(jnp.abs(q)) / dt
-    terms = slopes * jnp.max(jnp.abs(v)) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
-    rates = _of_constraints(jnp.abs(constraint_rate(system, t, q, v)), terms, Result.INCONSISTENT_VELOCITY, q)
+    eps = jnp.finfo(q.dtype).eps
+    noise = 64 * eps * terms.slopes * jnp.max(jnp.abs(q)) / dt
+    size = terms.slopes * jnp.max(jnp.abs(v)) + jnp.abs(terms.steady) + noise / jnp.sqrt(eps)
+    rates = _of_constraints(jnp.abs(terms.rates), size, Result.INCONSISTENT_VELOCITY, q)
     return first_wrong(_verdict(~jnp.all(jnp.isfinite(v)), Result.INCONSISTENT_VELOCITY, q), rates)
 
 
