@@ -48,15 +48,19 @@ def constraint_forces(system: System, t: Scalar, q: Vector, multipliers: Float[A
     return jax.vjp(lambda q: system.constraints(t, q), q)[1](multipliers)[0]
 
 
+def probes(q: Vector) -> Float[Array, "probes n"]:
+    """The random vectors, always the same ones."""
+    return jnp.asarray(np.random.default_rng(0).standard_normal((PROBES, q.size)), q.dtype)
+
+
 def constraint_slopes(system: System, t: Scalar, q: Vector, size: Vector) -> Float[Array, " m"]:
     """About how much each constraint changes when coordinates do by their `size`: the length of each row of $G S$, from its products with
     a few random vectors.
     """
     if not system.has("constraints"):
         return jnp.zeros(0, q.dtype)
-    probes = size * jnp.asarray(np.random.default_rng(0).standard_normal((PROBES, q.size)), q.dtype)
     _, slope = jax.linearize(lambda q: system.constraints(t, q), q)
-    return jnp.sqrt(jnp.mean(jax.vmap(slope)(probes) ** 2, axis=0))
+    return jnp.sqrt(jnp.mean(jax.vmap(slope)(size * probes(q)) ** 2, axis=0))
 
 
 def constraint_rate(system: System, t: Scalar, q: Vector, v: Vector) -> Float[Array, " m"]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
-from ..numerics.compile import compiled
+from ..numerics.compile import compiled, inside_jit
 from ..numerics.trial import once
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, mass_matrix
@@ -37,6 +37,8 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
     given = [name for name in ("null_space", "chart") if system.has(name) and decomposed]
     for name in given:
         once(name, (system, q0), functools.partial(_try_basis, name, system, q0))
+    if inside_jit():
+        return check_motion(system, t0, q0, v0, dt)
     finite, verdict, mass, bases = _start(*jax.lax.stop_gradient((system, t0, q0, v0, dt)), given)
     require_finite_functions(finite, system, t0, q0, v0, dt)
     hidden = refuse(system, verdict)

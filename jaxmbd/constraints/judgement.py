@@ -1,6 +1,7 @@
 """Judgements of a start, as numbers: what is wrong with it, and which constraint is worst. They can be told inside `jit` and `vmap` too."""
 
 import functools
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from ..errors import Result
 from ..numerics.arrays import known
 from ..system import Scalar, System, Vector
-from .calculus import constraint_rate, constraint_slopes
+from .calculus import PROBES, probes
 from .units import extents, sizes
 
 
@@ -51,7 +52,13 @@ def judge_belonging(belongs: Bool[Array, ""], like: Vector) -> Verdict:
 
 def judge_start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
     """Whether the time step is positive, the position on the constraint manifold, and the velocity tangent to it."""
-    return first_wrong(judge_time_step(dt, q), judge_position(system, t, q), judge_velocity(system, t, q, v, dt))
+    terms = _Terms.at(system, t, q, v)
+    return first_wrong(judge_time_step(dt, q), _judge_position(terms, t, q), _judge_velocity(terms, q, v, dt))
+
+
+def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
+    """Whether a position is on the constraint manifold."""
+    return _judge_position(_Terms.at(system, t, q, jnp.zeros_like(q)), t, q)
 
 
 def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
@@ -60,20 +67,44 @@ def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
     return _verdict(~((dt > 0) & jnp.isfinite(dt)), Result.BAD_TIME_STEP, like)
 
 
-def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
+class _Terms(NamedTuple):
+    """Values of the constraints, about their changes when coordinates do by their extents and by their sizes, and rates at rest and at a
+    velocity, which has a largest component `speed` in sizes.
+    """
+
+    values: Float[Array, " m"]
+    reach: Float[Array, " m"]
+    slopes: Float[Array, " m"]
+    steady: Float[Array, " m"]
+    rates: Float[Array, " m"]
+    speed: Float[Array, ""]
+
+    @classmethod
+    def at(cls, system: System, t: Scalar, q: Vector, v: Vector) -> "_Terms":
+        """All from one linearisation, which keeps programs short."""
+        if not system.has("constraints"):
+            return cls(*jnp.zeros((5, 0), q.dtype), jnp.zeros((), q.dtype))
+        values, change = jax.linearize(system.constraints, jnp.asarray(t, q.dtype), q)
+        size = sizes(system, q)
+        directions = jnp.vstack([extents(system, q) * probes(q), size * probes(q), jnp.zeros_like(q), v])
+        *sampled, steady, rates = jax.vmap(change)(jnp.asarray([0] * (2 * PROBES) + [1, 1], q.dtype), directions)
+        root_mean_square = lambda some: jnp.sqrt(jnp.mean(jnp.stack(some) ** 2, axis=0))
+        reach, slopes = root_mean_square(sampled[:PROBES]), root_mean_square(sampled[PROBES:])
+        return cls(values, reach, slopes, steady, rates, jnp.max(jnp.abs(v) / size))
+
+
+def _judge_position(terms: _Terms, t: Scalar, q: Vector) -> Verdict:
     """Values of the constraints beside the size of their terms."""
-    size = constraint_slopes(system, t, q, extents(system, q))
-    drift = jnp.abs(t * constraint_rate(system, t, q, jnp.zeros_like(q)))
-    return _of_constraints(jnp.abs(system.constraints(t, q)), size + drift, Result.INCONSISTENT_POSITION, q)
+    size = terms.reach + jnp.abs(t * terms.steady)
+    return _of_constraints(jnp.abs(terms.values), size, Result.INCONSISTENT_POSITION, q)
 
 
-def judge_velocity(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+def _judge_velocity(terms: _Terms, q: Vector, v: Vector, dt: Scalar) -> Verdict:
     """Rates of the constraints beside the size of their terms; no constraint is to blame where no velocity was found."""
-    steady = jnp.abs(constraint_rate(system, t, q, jnp.zeros_like(v)))
-    noise = 64 * jnp.finfo(q.dtype).eps * constraint_slopes(system, t, q, extents(system, q)) / dt
-    size = sizes(system, q)
-    terms = constraint_slopes(system, t, q, size) * jnp.max(jnp.abs(v) / size) + steady + noise / jnp.sqrt(jnp.finfo(q.dtype).eps)
-    rates = _of_constraints(jnp.abs(constraint_rate(system, t, q, v)), terms, Result.INCONSISTENT_VELOCITY, q)
+    eps = jnp.finfo(q.dtype).eps
+    noise = 64 * eps * terms.reach / dt
+    size = terms.slopes * terms.speed + jnp.abs(terms.steady) + noise / jnp.sqrt(eps)
+    rates = _of_constraints(jnp.abs(terms.rates), size, Result.INCONSISTENT_VELOCITY, q)
     return first_wrong(_verdict(~jnp.all(jnp.isfinite(v)), Result.INCONSISTENT_VELOCITY, q), rates)
 
 

@@ -37,6 +37,11 @@ def compiled(function: Callable) -> Callable:
     return call
 
 
+def inside_jit() -> bool:
+    """Whether a program is being written, so that all numbers are hidden."""
+    return isinstance(jnp.zeros(()), jax.core.Tracer)
+
+
 def _traced(arguments: Any) -> bool:
     """Whether a transformation is under way: in the arguments, or around the call."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in [*jax.tree.leaves(arguments), jnp.zeros(())])
+    return inside_jit() or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
