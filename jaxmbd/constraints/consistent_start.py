@@ -24,7 +24,8 @@ def project(
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
     The configuration moves along the normal space at `q`, $q + S^2 G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`). Differentiable in everything. A guess from which the manifold is not reached is an error.
+    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`).
+    Differentiable in everything. A guess from which the manifold is not reached is an error.
     """
     q = as_coordinates(system, q, "q")
     v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
