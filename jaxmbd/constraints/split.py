@@ -18,7 +18,9 @@ class Split(eqx.Module):
 
     The increments are those of the coordinates, or those of a chart that leaves some constraints to be closed; `directions` $P^o$
     leads from the latter to coordinates (`None`: they are the same). `normal` and `tangent` span what the constraints forbid and what
-    they admit, and are orthonormal if increments are counted in sizes of their own. `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
+    they admit, and are orthonormal if increments are counted in sizes of their own.
+
+    `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
     constraints that the chart leaves open. `regular` says whether the rank is the one that was asked for.
     """
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
 KEPT = 32
-"""Programs of one function that are kept, each of some megabytes: for systems of other functions or structure, shapes, or static arguments."""
+"""Programs of one function that are kept, each of some megabytes: for other functions of users, structures, shapes, or static arguments."""
 
 
 def compiled(function: Callable) -> Callable:

@@ -29,3 +29,4 @@ from .mechanisms import (
     shapes as shapes,
 )
 from .points import PointMotion as PointMotion, point as point
+from .rounding import multiplier_digits as multiplier_digits

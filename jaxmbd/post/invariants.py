@@ -16,6 +16,7 @@ from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System
 from .along import along_trajectory, as_rows
+from .rounding import multiplier_digits
 
 
 @along_trajectory("q", "v", "p")
@@ -90,4 +91,6 @@ def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
         table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory))))
         table["hidden constraint, at most"] = float(jnp.max(jnp.abs(constraint_rates(system, trajectory))))
         table["redundant constraints"] = trajectory.redundant
+        if trajectory.multipliers is not None:
+            table["digits of multipliers, about"] = int(multiplier_digits(system, trajectory))
     return table

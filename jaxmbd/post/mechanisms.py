@@ -18,6 +18,7 @@ from ..numerics.arguments import checked
 from ..simulation.trajectory import Trajectory
 from ..system import System
 from .along import along_trajectory
+from .rounding import telling_digits
 
 
 class Wrench(eqx.Module):
@@ -77,6 +78,7 @@ def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array
     return {name: values for name, (_, values) in read.items()}
 
 
+@telling_digits
 @along_trajectory("q", "multipliers")
 def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space") -> dict[str, Wrench]:
     r"""The force and torque that every joint exerts on its second body, from the multipliers of the trajectory.
@@ -84,7 +86,9 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     The force acts at the joint's point on the second body, the torque is about that point; the first body feels the opposite. They are
     $-\partial(\lambda \cdot g)/\partial\xi$ for a rigid motion $\xi$ of the second frame: no work is done on any motion that the joint
     admits. Components are in space or along the directors of the joint's first frame. With redundant constraints, multipliers and
-    hence reactions are those of least norm, one choice of many. Forces of springs and gears on a joint are not part of its reaction.
+    hence reactions are one choice of many: those that do least work on changes of the coordinates by their sizes, in all units alike.
+    Forces of springs and gears on a joint are not part of its reaction. Where rounding leaves few digits (`multiplier_digits`), a warning
+    says so.
     """
     model = as_assembly(system)
     if axes not in ("space", "joint"):

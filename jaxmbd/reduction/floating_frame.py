@@ -112,9 +112,8 @@ class RitzBeams(AbstractBodyGroup):
     def sizes(self, length: Array) -> Float[Array, "beams n"]:
         """Those of the frames, and amplitudes by which nodes move as far as `length`, or turn by one."""
         moved = jnp.max(jnp.abs(self.basis).at[:, :, 0].divide(length), axis=(1, 2))
-        of_vectors = jnp.concatenate([length[None], jnp.ones_like(length, shape=3)])
-        of_vectors = jnp.where(np.arange(moved.shape[1]) < 4, jnp.pad(of_vectors, (0, moved.shape[1] - 4)), 1 / jnp.where(moved > 0, moved, 1))
-        return jnp.repeat(of_vectors, 3, axis=1)
+        of_frames = jnp.broadcast_to(jnp.ones(4, length.dtype).at[0].set(length), (self.count, 4))
+        return jnp.repeat(jnp.concatenate([of_frames, 1 / jnp.where(moved > 0, moved, 1)[:, 4:]], axis=1), 3, axis=1)
 
     def named_parameters(self) -> Named:
         """The stiffness of the elements of each beam, and the inertia of its forms."""

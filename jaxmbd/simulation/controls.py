@@ -17,7 +17,7 @@ from .trajectory import Origin
 
 
 class Controls(NamedTuple):
-    """One control a step (`table`), that at the node from which the motion begins or goes on, and the last row that was given, if it counts."""
+    """One control a step (`table`), that at the `first` node, and the `last` row that was given, if the next steps have to know it."""
 
     table: PyTree = None
     first: PyTree = None

@@ -71,8 +71,8 @@ class DenseManifold(AbstractManifold):
 
     def multipliers(self, reaction: Vector, pull: Any = None) -> Float[Array, " m"]:
         r"""Redundant constraints are written as $A = C \hat A$ with independent rows $\hat A = B A$, so that
-        $(A^T)^+ = C (C^T C)^{-1} (\hat A \hat A^T)^{-1} \hat A$ is smooth where the rank is constant. $A$ is $G S$, with rows of unit length
-        if sizes of coordinates are told.
+        $(A^T)^+ = C (C^T C)^{-1} (\hat A \hat A^T)^{-1} \hat A$ is smooth where the rank is constant. $A$ is $G S$, with
+        rows of unit length if sizes of coordinates are told.
         """
         system, t, q, count = self.system, self.t, self.q, self.count
         if count == 0 or system.rank == 0:
