@@ -120,3 +120,14 @@ def test_joints_on_bodies_of_the_users_own_count_as_much_as_those_have():
 def test_poses_that_a_body_of_the_users_own_cannot_take_are_refused():
     with pytest.raises(mbd.ModelError, match="'slide' cannot take the pose that was given: a Slide moves along x alone"):
         mbd.assemble(mbd.Mechanism({"slide": Slide(1.0)}), {"slide": (0.0, 1.0, 0.0)})
+
+
+def test_coordinates_asked_of_joints_that_close_loops_are_reached():
+    """A crank does not hang on a slide that cannot turn, so that its hub closes a loop: the angle is solved for all the same."""
+    bodies = {"slide": Slide(2.0), "crank": mbd.RigidBody.box(1.0, (1.0, 0.1, 0.1))}
+    mechanism = mbd.Mechanism(bodies, {"hub": mbd.Joint(PIN, "slide", "crank", on_b=(-0.5, 0, 0))})
+    system, q0 = mbd.assemble(mechanism, {"hub": 0.7})
+    motion = mbd.simulate(system, q0, dt=0.01, steps=1)
+    np.testing.assert_allclose(post.joint_coordinates(system, motion)["hub"][0], 0.7, atol=1e-12)
+    crank = post.poses(system, motion)["crank"]
+    np.testing.assert_allclose(crank.x, crank.rotation[:, :, 0])

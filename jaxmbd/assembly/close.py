@@ -44,7 +44,7 @@ def meet(model: Assembly, rows: Rows, wanted: Coordinates, solve: bool) -> Rows:
     if not left[worst] <= np.sqrt(eps) * size:
         raise ModelError(
             "no position was found from this placement in which all joints meet and have the coordinates that were asked for: joint "
-            f"{worst!r} stays off by {left[worst]:.3g}; give a placement closer to the wanted one, or check that the mechanism can be closed"
+            f"{worst!r} stays off by {left[worst]:.3g}; give a placement closer to the wanted one, or check that such a position exists"
         )
     return closed
 
@@ -70,6 +70,8 @@ def _gaps(model: Assembly, rows: Rows, wanted: Coordinates) -> dict[str, float] 
             return None
         gaps |= dict(zip(group.names, np.linalg.norm(values, axis=1).tolist(), strict=True))
     off = known(_missed(model, rows, *_targets(model, rows, wanted)))
+    if off is None:
+        return None
     for name, missed in zip(wanted, np.split(off, np.cumsum([value.size for value in wanted.values()])), strict=False):
         gaps[name] += float(np.linalg.norm(missed))
     return gaps

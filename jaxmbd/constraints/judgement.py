@@ -83,7 +83,8 @@ class _Terms(NamedTuple):
     def at(cls, system: System, t: Scalar, q: Vector, v: Vector) -> "_Terms":
         """All from one linearisation, which keeps programs short."""
         if not system.has("constraints"):
-            return cls(*jnp.zeros((5, 0), q.dtype), jnp.zeros((), q.dtype))
+            none = jnp.zeros(0, q.dtype)
+            return cls(none, none, none, none, none, jnp.zeros((), q.dtype))
         values, change = jax.linearize(system.constraints, jnp.asarray(t, q.dtype), q)
         size = sizes(system, q)
         directions = jnp.vstack([extents(system, q) * probes(q), size * probes(q), jnp.zeros_like(q), v])
