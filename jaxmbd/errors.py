@@ -45,8 +45,8 @@ _MEANING = {
     Result.SUCCESS: "the step was solved",
     Result.NOT_CONVERGED: "Newton's method did not converge; try a smaller dt, more max_steps or line_search=True",
     Result.NON_FINITE: "the residual became infinite or NaN; look for a division by zero or a root in the functions",
-    Result.SINGULAR: "the equations of the step are singular: the constraints lose rank there, or a coordinate has neither "
-    "inertia nor stiffness",
+    Result.SINGULAR: "the equations of the step are singular: the constraints lose rank there, a coordinate has neither inertia nor "
+    "stiffness, or a derivative of a function is NaN, as that of a norm at zero",
     Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, or "
     "its constraints are redundant and mbd.find_rank(system, q0) was not called before jit",
     Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart given by the user does not fit the constraints",

@@ -10,6 +10,8 @@ import jaxtyping
 import matplotlib.pyplot as plt
 import pytest
 
+import jaxmbd
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "bash", "text"}
@@ -59,3 +61,9 @@ def test_blocks_say_what_they_are(page):
     fences = re.findall(r"^[ \t]*```(.*)$", page.read_text(), re.MULTILINE)
     assert len(fences) % 2 == 0
     assert {fence.split()[0] if fence.split() else "" for fence in fences[::2]} <= LANGUAGES
+
+
+def test_every_code_has_its_cause_and_remedy():
+    page = (ROOT / "docs" / "troubles.md").read_text()
+    for result in jaxmbd.Result:
+        assert f"| `{result.name}` |" in page, f"{result.name} is missing in the page of troubles"
