@@ -24,7 +24,7 @@ from ..numerics.arguments import checked, described
 from ..numerics.arrays import Indices, alike, known, number, stack
 from ..numerics.compile import compiled
 from ..numerics.naming import nearest
-from ..simulation.trajectory import Trajectory
+from ..simulation.trajectory import State, Trajectory
 from ..system import System, Vector, VectorLike
 from .floating_frame import Node, RitzBeams, proper_joints, with_reduced
 
@@ -124,8 +124,14 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
         reaction=jnp.zeros_like(p),
         stages=reduced.coordinates(trajectory.stages),
         carried=None,
-        final=dataclasses.replace(trajectory.final, q=q[-1], incoming=p[-1], carried=None, origin=None),
+        final=_lifted_state(reduced, trajectory.final, q[-1], p[-1]),
     )
+
+
+def _lifted_state(reduced: Reduced, state: State, q: Vector, p: Vector) -> State:
+    """The last state in all coordinates, linear functions of those of the reduced system; no motion goes on from it."""
+    moves = {name: reduced.coordinates(getattr(state, name)) for name in ("displacement", "previous")}
+    return dataclasses.replace(state, q=q, incoming=p, carried=None, origin=None, **moves)
 
 
 def _without(model: Assembly, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
