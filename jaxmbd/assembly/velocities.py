@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..constraints.counts import fulfilled, row_size
+from ..constraints.counts import fulfilled, rank_tolerance
 from ..constraints.inputs import as_coordinates
 from ..errors import ModelError, UnknownNameError
 from ..geometry.frame import Frame, Rows, twist
@@ -124,13 +124,11 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) 
     model, rows = at.model, at.model.frames(q)
     along = _increments_of(model, [far for _, far in at.along])
     others = np.setdiff1d(np.arange(model.increments), along.ravel())
-    A, b = (jnp.concatenate(part) for part in zip(*equations, *_across(at, q, move), strict=True))
+    A, b = (jnp.concatenate(part) for part in zip(*map(_scaled, equations), *_across(at, q, move), strict=True))
     strained = jnp.einsum("rni,nij->rnj", A[:, along], _from_strains(rows, at.along)).reshape(b.size, -1)
     slack = jnp.eye(b.size, dtype=q.dtype)[:, b.size - 6 * len(at.across) :]
     parts = jnp.concatenate([strained, -slack, A[:, others]], axis=1)
-    size = row_size(parts)
-    A1, A2 = jnp.split(parts / size[:, None], [parts.shape[1] - others.size], axis=1)
-    b = b / size
+    A1, A2 = jnp.split(parts, [parts.shape[1] - others.size], axis=1)
     inverse = _pinv(A2)
     project = lambda part: part - A2 @ (inverse @ part)
     x = _pinv(project(A1)) @ project(b)
@@ -138,6 +136,15 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) 
     off, largest = jnp.max(jnp.abs(A1 @ x + A2 @ y - b)), jnp.max(jnp.abs(b))
     links = jnp.einsum("nij,nj->ni", _from_strains(rows, at.along), x[: along.size].reshape(-1, 6))
     return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links), off / jnp.where(largest > 0, largest, 1)
+
+
+def _scaled(equation: Equation) -> Equation:
+    """Rows of unit length, so that units do not matter; those that are rounding, as redundant closures can be, are zero."""
+    rows, wanted = equation
+    length = jnp.linalg.norm(jax.lax.stop_gradient(rows), axis=1)
+    counts = length > rank_tolerance(rows.dtype) * jnp.max(length, initial=0)
+    size = jnp.where(counts, length, 1)
+    return jnp.where(counts[:, None], rows, 0) / size[:, None], wanted / size
 
 
 def _increments_of(model: Assembly, bodies: list[int]) -> np.ndarray:
@@ -181,4 +188,4 @@ def _across(at: Following, q: Vector, move: Callable) -> Iterator[Equation]:
 def _pinv(matrix: Float[Array, "r k"]) -> Float[Array, "k r"]:
     """The pseudo-inverse of rows of unit length or shorter; what is small beside one counts as zero."""
     beside_one = jax.scipy.linalg.block_diag(matrix, jnp.ones((1, 1), matrix.dtype))
-    return pinv(beside_one, float(jnp.finfo(matrix.dtype).eps) ** (2 / 3))[:-1, :-1]
+    return pinv(beside_one, rank_tolerance(matrix.dtype))[:-1, :-1]
