@@ -130,7 +130,7 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
 
 def _lifted_state(reduced: Reduced, state: State, q: Vector, p: Vector) -> State:
     """The last state in all coordinates, linear functions of those of the reduced system; no motion goes on from it."""
-    moves = {name: reduced.coordinates(getattr(state, name)) for name in ("displacement", "previous")}
+    moves: dict[str, Any] = {name: reduced.coordinates(getattr(state, name)) for name in ("displacement", "previous")}
     return dataclasses.replace(state, q=q, incoming=p, carried=None, origin=None, **moves)
 
 
