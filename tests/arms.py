@@ -1,5 +1,8 @@
 """An arm of two links, shared by the tests of parameters by name."""
 
+import jax
+import numpy as np
+
 import jaxmbd as mbd
 
 LINK = (0.1, 0.1, 1.0)
@@ -23,3 +26,8 @@ def arm(mass=1.0, com=(0.0, 0.0, 0.1), inertia=(0.1, 0.2, 0.15), elbow=(0, 0, -1
 PLACEMENT = {"link1": ((0, 0, -0.5), (0.0, 0.0, 0.3)), "link2": ((0, 0.2, -1.5), (0.2, 0.0, 0.0))}
 SYSTEM, Q0 = mbd.assemble(arm(), PLACEMENT)
 NOMINAL = SYSTEM.parameters
+
+
+def largest_difference(first, second):
+    leaves = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return max(float(np.max(np.abs(np.asarray(a) - np.asarray(b)), initial=0)) for a, b in leaves)

@@ -132,7 +132,7 @@ def test_the_same_starts_are_refused_outside(place):
 
 def test_the_tolerance_is_the_same_inside_and_outside():
     position = jnp.array([1.0, 0.0])
-    slope = constraint_slopes(pendulum(), jnp.array(0.0), position)[0]
+    slope = constraint_slopes(pendulum(), jnp.array(0.0), position, jnp.ones(2))[0]
     just = float(np.sqrt(np.finfo(float).eps) * slope)
     inside = lambda offset: together(**batch_of({0: {"q": [1 + offset, 0.0], "v": [0.0, 1.0]}})).results[0, 0]
     outside = lambda offset: run([1 + offset, 0.0], [0.0, 1.0], 0.05, 1.0)
@@ -178,7 +178,7 @@ def test_controls_that_are_not_finite():
     assert jax.jit(move)(table).results[0] == Result.NON_FINITE_INPUT and jax.jit(move)(0 * jnp.ones((5, 1))).successful
     with pytest.raises(mbd.ModelError, match=r"controls has non-finite entries at \[\[3, 0\]\]"):
         move(table)
-    with pytest.raises(mbd.ModelError, match=r"controls has non-finite"):
+    with pytest.raises(mbd.ModelError, match=r"controls returns has non-finite"):
         move(lambda t: jnp.sqrt(0.3 - t)[None])
 
 

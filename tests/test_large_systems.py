@@ -49,6 +49,7 @@ def test_sparse_and_dense_give_the_same_motion(name):
     assert jnp.linalg.norm(sparse.q[-1] - q0) > 0.1  # it did move
 
 
+@pytest.mark.slow
 def test_a_large_ladder_runs_without_its_rank_and_shares_loads():
     """Redundant constraints made soft hold as well as those that a null space combines away, with sparse and dense factors."""
     system, q0 = mbd.assemble(*gallery.ladder(5, gravity=SIDEWAYS))

@@ -53,7 +53,7 @@ def test_an_element_of_the_users_own_has_its_own_answer():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"order": 2}, "of order 1 and at least one, not 2 of order 2"), ({"corrected": True}, "ShearWalls.* gain nothing")],
+    [({"order": 2}, "'ShearWalls' has elements of order 1, not 2 of order 2"), ({"corrected": True}, "ShearWalls.* gain nothing")],
     ids=["order", "correction"],
 )
 def test_an_element_of_the_users_own_is_asked_what_it_allows(given, words):

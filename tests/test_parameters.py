@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 import jaxmbd as mbd
 
-from .arms import LINK, NOMINAL, SYSTEM
+from .arms import LINK, NOMINAL, SYSTEM, largest_difference
 from .mechanisms import pendulum
 
 

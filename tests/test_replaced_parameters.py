@@ -8,7 +8,7 @@ import pytest
 
 import jaxmbd as mbd
 
-from .arms import LINK, NOMINAL, PLACEMENT, Q0, SYSTEM, arm
+from .arms import LINK, NOMINAL, PLACEMENT, Q0, SYSTEM, arm, largest_difference
 from .mechanisms import pendulum
 
 
@@ -22,11 +22,6 @@ END = jax.jit(end)
 
 def gallery(name):
     return mbd.assemble(*getattr(mbd.gallery, name)())
-
-
-def largest_difference(first, second):
-    leaves = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
-    return max(float(np.max(np.abs(np.asarray(a) - np.asarray(b)), initial=0)) for a, b in leaves)
 
 
 # %% What a replaced parameter does

@@ -229,12 +229,12 @@ def test_motions_do_not_see_shapes_and_sizes_share_programs():
 
 
 def test_steps_do_not_carry_shapes():
-    """Nothing of a step depends on them: without the argument, the compiled program is the same."""
+    """Nothing of a step depends on them: the compiled program only looks, once, whether they are finite."""
     system, q0 = chain([(0.1, 0.1, 1.0)] * 2)
     bare = system.with_params(type(system.params)(**vars(system.params) | {"shapes": ()}))
     program = lambda one: jax.jit(lambda one, q: mbd.simulate(one, q, dt=0.01, steps=2, throw=False).q).lower(one, q0).compile()
     flops = [program(one).cost_analysis()["flops"] for one in (system, bare)]
-    assert flops[0] == flops[1]
+    assert 0 <= flops[0] - flops[1] <= 2 * sum(np.size(leaf) for leaf in jax.tree.leaves(system.params.shapes))
 
 
 def test_traced_sizes_go_through_jit_vmap_and_grad():

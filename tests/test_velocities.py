@@ -237,7 +237,7 @@ def test_transformations_and_single_precision():
         ({"blade[2]": (1.0, 2.0)}, r"'blade\[2\]' takes 6 rates, but 2"),
         ({"root": 1.0}, "'root' takes 0 rates, but 1"),
         ({3: 1.0}, "each key of rates"),
-        ([("bearing", 1.0)], "rates are given by name"),
+        ([("bearing", 1.0)], "rates must be a dictionary"),
         ({"bearing": 1.0, "hub": (1.0, 0, 0, 0, 0, 1.0)}, "no motion has these rates of bearing, hub"),
     ],
     ids=range(10),

@@ -12,7 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from jaxmbd import viz
-from jaxmbd.bodies import Box
 from jaxmbd.viz.skeleton import SAMPLES
 
 SECTION = mbd.Section((10.0, 10.0, 20.0, 3.0, 4.0, 5.0), 1.0, (0.1, 0.1))
@@ -190,15 +189,6 @@ def test_beams_are_needed_for_colours():
     assert len(viz.snapshots(system, q, plane=(0, 1)).axes[0].lines) == 1
     with pytest.raises(mbd.ModelError, match="has none"):
         viz.snapshots(system, q, colour="torque", plane=(0, 1))
-
-
-def test_rows_on_axes_of_their_own_tell_their_time():
-    system, q = placed({"a": Box((1, 1, 1))})
-    motion = mbd.simulate(system, q, dt=0.5, steps=2)
-    figure, axes = viz.sheet("AB", {"A": "Two times", "B": "Later"})
-    drawing = viz.snapshots(system, motion, [0, 2], axes=list(axes.values()), plane=(0, 1))
-    assert [one.texts[0].get_text() for one in drawing.axes] == ["t = 0", "t = 1"]
-    assert drawing.figure is figure and axes["B"].get_title(loc="left") == "2  Later" and not axes["A"].axison
 
 
 def test_curves_take_values_of_nodes_and_of_steps():

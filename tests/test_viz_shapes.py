@@ -1,5 +1,6 @@
 """Pictures of shapes: what was drawn, not how it looks."""
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
@@ -104,3 +105,12 @@ def test_bodies_nearer_to_the_eye_are_drawn_later():
     system, q = placed({"near": Box((1, 1, 1)), "far": Box((1, 1, 1))}, {"near": (0, 0, 2), "far": (0, 0, 0)})
     order = lambda plane: [one.get_gid() for one in viz.snapshots(system, q, plane=plane).bodies if one.get_gid()]
     assert order((0, 1)) == ["far", "near"] and order((1, 0)) == ["near", "far"]
+
+
+def test_rows_on_axes_of_their_own_tell_their_time():
+    system, q = placed({"a": Box((1, 1, 1))})
+    motion = mbd.simulate(system, q, dt=0.5, steps=2)
+    figure, axes = viz.sheet("AB", {"A": "Two times", "B": "Later"})
+    drawing = viz.snapshots(system, motion, [0, 2], axes=list(axes.values()), plane=(0, 1))
+    assert [one.texts[0].get_text() for one in drawing.axes] == ["t = 0", "t = 1"]
+    assert drawing.figure is figure and axes["B"].get_title(loc="left") == "2  Later" and not axes["A"].axison

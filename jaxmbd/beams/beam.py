@@ -91,7 +91,8 @@ class Beam(eqx.Module):
         order, elements = whole("order of a Beam", order, 1), whole("elements of a Beam", elements, 1)
         if order not in chosen.orders:
             orders = " or ".join(", ".join(map(str, chosen.orders)).rsplit(", ", 1))
-            raise ModelError(f"a beam of kind {kind!r} has elements of order {orders}, not {elements} of order {order}")
+            name = kind if isinstance(kind, str) else chosen.__name__
+            raise ModelError(f"a beam of kind {name!r} has elements of order {orders}, not {elements} of order {order}")
         if corrected and not chosen.correctable:
             usual = ", ".join(repr(name) for name, one in KINDS.items() if one.correctable)
             raise ModelError(f"corrected is for beams of kind {usual}; those of kind {kind!r} gain nothing from it")

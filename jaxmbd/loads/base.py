@@ -7,12 +7,10 @@ coordinates of the bodies are.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from ..errors import ModelError
 from ..geometry.frame import Frame
 from ..geometry.rotation import Vector3
 from ..numerics.arrays import root
@@ -77,16 +75,9 @@ class AbstractJointLoad(eqx.Module):
 
 
 def as_history(name: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """A function of time, tried once, as a pytree, or a constant as a parameter; `shape` is that of its values."""
+    """A function of time as a pytree, which `assemble` tries, or a constant as a parameter; `shape` is that of its values."""
     if not callable(value) or isinstance(value, type):
         return real(f"{name}, or a function of time that returns it,", value, shape)
-    try:
-        with jax.numpy_dtype_promotion("standard"):
-            found = jax.eval_shape(lambda t: jnp.asarray(value(t)), jnp.zeros(())).shape
-    except Exception as error:
-        raise ModelError(f"{name} is a function of time that cannot be evaluated: {type(error).__name__}: {error}") from error
-    if found != shape:
-        raise ModelError(f"{name} is a function of time that returns an array of shape {found}; it must return shape {shape}")
     return value if isinstance(value, eqx.Module | Partial) else Partial(value)
 
 
