@@ -13,7 +13,7 @@ from ..numerics.lapack import solve
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
 from .calculus import constraint_jacobian, constraint_slopes
-from .inputs import as_coordinates, vector_like
+from .inputs import as_coordinates, require_finite, vector_like
 from .manifold import manifold_at
 from .rank import find_rank
 from .units import extents, row_size, sizes
@@ -31,8 +31,9 @@ def project(
     velocity are not a number then, which `simulate` reports.
     """
     q = as_coordinates(system, q, "q")
-    v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v")
+    v = jnp.zeros_like(q) if v is None else vector_like(v, q, "v", "q")
     t = jnp.asarray(t, q.dtype)
+    require_finite(t, "t")
     system = system.astype(q.dtype)
     if system.rank is None and manifold_at(system, t, q).decomposes:
         system = find_rank(system, _approach(*jax.lax.stop_gradient((system, q, t))), t)

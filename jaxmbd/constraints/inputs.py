@@ -33,11 +33,11 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
     return q
 
 
-def vector_like(value: VectorLike, q: Vector, name: str) -> Vector:
-    """`value` as a finite vector of the shape and dtype of `q`."""
+def vector_like(value: VectorLike, q: Vector, name: str, of: str = "q0") -> Vector:
+    """`value` as a finite vector of the shape and dtype of the coordinates `q`, which were given as `of`."""
     value = jnp.asarray(value)
     if value.shape != q.shape:
-        raise ModelError(f"{name} has shape {value.shape}, but q0 has shape {q.shape}")
+        raise ModelError(f"{name} has shape {value.shape}, but {of} has shape {q.shape}")
     require_finite(value, name)
     return value.astype(q.dtype)
 

@@ -8,7 +8,7 @@ from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..system import Scalar, System, Vector, VectorLike
-from .inputs import as_coordinates
+from .inputs import as_coordinates, require_finite
 from .manifold import DenseManifold, manifold_at
 
 
@@ -21,7 +21,8 @@ def find_rank(system: System, q: VectorLike, t: ArrayLike = 0.0) -> System:
     clearly independent the cost is cubic in its size, so that `assemble` and `simulate` leave such systems as they are unless a
     formulation needs the rank: redundant constraints are then made soft.
     """
-    q = as_coordinates(system, q)
+    q = as_coordinates(system, q, "q")
+    require_finite(t, "t")
     system = system.astype(q.dtype)
     found = with_rank_if_cheap(system.with_rank(None), q, t)
     return found if found.rank is not None else _with_numerical_rank(system, q, t)
