@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+
+import pytest
 
 PROGRAM = """
     import jax
@@ -32,6 +35,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from /proc")
 def test_a_loop_over_new_systems_is_bounded():
     """Eight systems whose functions are new: when as many programs as are kept were made, nothing more is held.
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 # XLA's newer code generator for CPU takes almost twice as long over the many small operations of a step, and its code is not faster.
 OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
-KEPT = 32
+KEPT = 64
 """Programs of one function that are kept, each of some megabytes: for other functions of users, structures, shapes, or static arguments."""
 
 
@@ -30,11 +30,17 @@ def compiled(function: Callable) -> Callable:
         if _traced((args, kwargs)):
             return plain(*args, **kwargs)
         program = for_backend.get(jax.default_backend(), plain)
-        if program._cached._cache_size() >= KEPT:
-            program._cached.clear_cache()
+        _drop_if_many(program)
         return program(*args, **kwargs)
 
     return call
+
+
+def _drop_if_many(program: Any) -> None:
+    """Forget the programs of a function when there are too many; with a version of Equinox or JAX that has no such call, keep them."""
+    programs = getattr(program, "_cached", None)
+    if hasattr(programs, "_cache_size") and hasattr(programs, "clear_cache") and programs._cache_size() >= KEPT:
+        programs.clear_cache()
 
 
 def inside_jit() -> bool:
