@@ -50,8 +50,8 @@ PART = Kind(("box", 1.0, Opaque(), Box, [1.0]))
 
 ANGLES = lambda t: jnp.sin(t)
 FORCE = lambda t: jnp.array([1.0, 0.0, 0.0]) * t
-HISTORY = Kind((*(value for value in POINT.wrong if not callable(value)), ANGLES, lambda: 1.0, np.sin), ((3,),))
-SCALAR_HISTORY = Kind((*(value for value in FINITE.wrong if not callable(value)), FORCE, lambda t: None, lambda: 1.0), ((),))
+HISTORY = Kind(tuple(value for value in POINT.wrong if not callable(value)), ((3,),))
+SCALAR_HISTORY = Kind(tuple(value for value in FINITE.wrong if not callable(value)), ((),))
 BALL = lambda a, b, params: b.origin - a.origin
 INERTIA = Kind((*STRANGE, True, (np.nan, 0.0, 0.0)), ((3,), (3, 3)))
 CURVE = lambda x: (jnp.array([0.0, 0.0, 1.0]) * x, jnp.eye(3))
