@@ -1,6 +1,5 @@
 """What arguments of parts must be. Errors name the argument; numbers that a transformation hides are judged by their shape alone."""
 
-import difflib
 import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .arrays import known, library
+from .naming import nearest
 
 Shape = tuple[int | None, ...]
 
@@ -81,11 +81,8 @@ def function(name: str, value: Any) -> Callable:
 
 def nearest_names(name: Any, names: Iterable[str]) -> str:
     """Which names may have been meant, as the end of a message: those that are near, or all of them if they are few."""
-    every = list(dict.fromkeys(names))
-    near = difflib.get_close_matches(str(name), every, 3)
-    if near:
-        return f"; did you mean {', '.join(map(repr, near))}?"
-    return f"; there are {', '.join(map(repr, every))}" if 0 < len(every) <= 12 else ""
+    words = nearest(name, dict.fromkeys(names))
+    return f"; {words}" if words else ""
 
 
 def _floating(value: Any) -> Any:
