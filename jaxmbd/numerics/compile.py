@@ -38,7 +38,7 @@ def compiled(function: Callable) -> Callable:
 
 def _drop_if_many(program: Any) -> None:
     """Forget the programs of a function when there are too many; with a version of Equinox or JAX that has no such call, keep them."""
-    programs = getattr(program, "_cached", None)
+    programs: Any = getattr(program, "_cached", None)
     if hasattr(programs, "_cache_size") and hasattr(programs, "clear_cache") and programs._cache_size() >= KEPT:
         programs.clear_cache()
 
