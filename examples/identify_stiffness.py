@@ -36,14 +36,17 @@ true = np.log((1.6 - 1.1 * middles) * (1 - 0.5 * np.exp(-(((middles - 0.6) / 0.1
 
 
 # %% The path of the tip by the logarithms of the bending stiffnesses, relative to that of the section, and by the size of the blow
+def varied(logarithms, size):
+    bending = jnp.repeat(jnp.exp(logarithms), 2) * system.parameters["beam.stiffness[:, 3, 3]"]
+    return system.replace({"beam.stiffness[:, 3, 3]": bending, "blow.force[0]": size})
+
+
 @jax.jit
 def sensitivities(logarithms, size):
     """The derivative of the path by the logarithms, and the motion."""
 
     def path(logarithms):
-        bending = jnp.repeat(jnp.exp(logarithms), 2) * system.parameters["beam.stiffness[:, 3, 3]"]
-        other = system.replace({"beam.stiffness[:, 3, 3]": bending, "blow.force[0]": size})
-        motion = mbd.simulate(other, q0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum(), throw=False)
+        motion = mbd.simulate(varied(logarithms, size), q0, dt=dt, steps=steps, scheme=mbd.EnergyMomentum(), throw=False)
         return tip(motion), motion
 
     return jax.jacfwd(path, has_aux=True)(logarithms)
@@ -95,9 +98,10 @@ table = {
 headings = {"A": "Curvature of the beam, and the record of its tip", "B": "Bending stiffness, by that of the section"}
 headings |= {"C": "Height of the tip", "D": "Gauss-Newton", "E": "Identifiability"}
 figure, axes = viz.sheet("AAABBB;CCCDEE", headings, size=(17, 10), heights=(1.2, 1))
-curvature = np.abs(post.strains(system, truth)["beam"].values[..., 3])
+bent = varied(true, BLOW)
+curvature = np.abs(post.strains(bent, truth)["beam"].values[..., 3])
 viz.paths(record, axes=axes["A"], style="points", colours=[viz.GREY])
-viz.snapshots(system, truth, colour=curvature, axes=axes["A"], plane=(1, 2), frame=False, bar={"shrink": 0.7})
+viz.snapshots(bent, truth, colour=curvature, axes=axes["A"], plane=(1, 2), frame=False, bar={"shrink": 0.7})
 along = np.repeat(np.linspace(0, 1, PIECES + 1), 2)[1:-1]
 guesses = {"true": np.repeat(np.exp(true), 2), "first guess": np.ones(2 * PIECES)}
 drawn = {"true": "band", "first guess": "dashed"}

@@ -1,7 +1,6 @@
 """Tests run in float64 with strict dtype promotion; compilation is kept cheap.
 
-With `JAXMBD_CHECK_TYPES=1` shapes and types of all calls are checked at run time, which takes a fifth longer;
-`.ci/run` does so in the slow tests.
+With `JAXMBD_CHECK_TYPES=1` shapes and types of all calls are checked at run time, which takes a fifth longer.
 """
 
 import functools
