@@ -214,7 +214,7 @@ def motion():
 MECHANISM = gallery.four_bar()[0]
 IN_CALLS = {
     "class of a scheme": ({"scheme": mbd.Midpoint}, "scheme must be a scheme", "not the class Midpoint: write Midpoint()"),
-    "name of a scheme": ({"scheme": "midpoint"}, "scheme must be a scheme", "did you mean 'Midpoint()'?"),
+    "name of a scheme": ({"scheme": "midpoint"}, "scheme must be a scheme", "did you mean 'Midpoint()'"),
     "formulation for a scheme": ({"scheme": mbd.NullSpace()}, "scheme must be a scheme", "not a NullSpace"),
     "class of a formulation": ({"formulation": mbd.NullSpace}, "formulation must be a formulation", "write NullSpace()"),
     "name of a formulation": ({"formulation": "Nullspace"}, "did you mean 'NullSpace()'"),

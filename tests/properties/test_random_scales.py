@@ -182,7 +182,7 @@ BOUNDS = {"constraints": 1e-11, "motion": 1e-8, "energy": 1e-10, "linear": 1e-10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "scheme"), itertools.product(range(3 * TOPOLOGIES), SCHEMES))
+@pytest.mark.parametrize(("seed", "scheme"), [*itertools.product(range(3 * TOPOLOGIES), SCHEMES)])
 def test_promises_hold_in_all_units(seed, scheme):
     """A member that fails says so; those that do not keep what the scheme promises. Other units give the same motion."""
     reference, found = check(seed, scheme, Units(), None)
