@@ -178,7 +178,7 @@ def row_units(system, units):
     return np.maximum(np.abs(G) @ lengths, 1e-300)
 
 
-BOUNDS = {"constraints": 1e-11, "motion": 1e-8, "energy": 1e-10, "linear": 1e-10, "angular": 1e-10}
+BOUNDS = {"constraints": 1e-14, "motion": 1e-12, "energy": 1e-12, "linear": 1e-10, "angular": 1e-10}
 
 
 @pytest.mark.slow
