@@ -54,6 +54,19 @@ def test_solutions_and_derivatives_in_a_batch_are_those_of_single_matrices(trans
     np.testing.assert_allclose(through(lapack.solve), through(jnp.linalg.solve), rtol=0, atol=3e-14)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_solutions_do_not_depend_on_units(transposed):
+    """Rows as of momenta beside rows as of constraints: without scaling, pivots are taken from the rows with large numbers alone."""
+    rng = np.random.default_rng(1)
+    A, b = jnp.asarray(rng.normal(size=(8, 8))), jnp.asarray(rng.normal(size=8))
+    A = A.at[:4, :4].multiply(1e-13)
+    rows, columns = jnp.asarray(10.0 ** rng.integers(-12, 12, 8)), jnp.asarray(10.0 ** rng.integers(-4, 4, 8))
+    scaled = lapack.LU.of(rows[:, None] * A * columns)
+    x = lapack.LU.of(A).solve(b, transposed)
+    in_units = scaled.solve(b * columns, True) * rows if transposed else scaled.solve(b * rows) * columns
+    np.testing.assert_allclose(in_units, x, rtol=1e-11)
+
+
 def test_pseudo_inverse_has_the_derivative_along_matrices_of_its_rank():
     tall, wide = matrices(4, 3), matrices(3, 5, seed=1)
     function = jax.jit(lambda tall, wide: lapack.pinv(tall @ wide, 1e-10))

@@ -70,20 +70,38 @@ def _as_columns(function: Callable, batch: Float[Array, "batch k c"]) -> Float[A
 
 
 class LU(eqx.Module):
-    """The triangular factors of a square matrix, and the order of its rows; derivatives are not followed."""
+    """The triangular factors of a square matrix, and the order of its rows; derivatives are not followed.
+
+    Rows and columns are first brought to alike sizes, so that the choice of pivots does not depend on units.
+    """
 
     factors: Float[Array, "k k"]
     order: Int[Array, " k"]
+    rows: Float[Array, " k"]
+    columns: Float[Array, " k"]
 
     @classmethod
     def of(cls, matrix: Float[Array, "k k"]) -> "LU":
         """Gaussian elimination with partial pivoting."""
-        return cls(*_factorise(matrix))
+        matrix = jax.lax.stop_gradient(matrix)
+        rows, columns = _equilibrating(matrix)
+        return cls(*_factorise(rows[:, None] * matrix * columns), rows, columns)
 
     def solve(self, rhs: Float[Array, "k *columns"], transposed: bool = False) -> Float[Array, "k *columns"]:
         """Solve with the matrix or its transpose."""
-        through = _through_transposed if transposed else _through
-        return through(self.factors, self.order, rhs if rhs.ndim == 2 else rhs[:, None]).reshape(rhs.shape)
+        through, before, after = (_through_transposed, self.columns, self.rows) if transposed else (_through, self.rows, self.columns)
+        b = rhs if rhs.ndim == 2 else rhs[:, None]
+        return (after[:, None] * through(self.factors, self.order, before[:, None] * b)).reshape(rhs.shape)
+
+
+def _equilibrating(matrix: Float[Array, "k k"], sweeps: int = 2) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    """Factors of rows and columns that bring the largest number of each towards one (Ruiz 2001): powers of two, which do not round."""
+    sizes, rows, columns = jnp.abs(matrix), jnp.ones(len(matrix), matrix.dtype), jnp.ones(len(matrix), matrix.dtype)
+    shrink = lambda largest: jnp.exp2(-jnp.round(0.5 * jnp.log2(jnp.where(largest > 0, largest, 1))))
+    for _ in range(sweeps):
+        now = rows[:, None] * sizes * columns
+        rows, columns = rows * shrink(jnp.max(now, axis=1)), columns * shrink(jnp.max(now, axis=0))
+    return rows, columns
 
 
 def solve(matrix: Float[Array, "k k"], rhs: Float[Array, "k *columns"]) -> Float[Array, "k *columns"]:
