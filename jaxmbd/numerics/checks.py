@@ -13,6 +13,9 @@ from .naming import nearest
 
 Shape = tuple[int | None, ...]
 
+LARGEST = 1e100
+"""Numbers beyond this overflow where they are squared and multiplied, and no quantity that is meant is as large."""
+
 
 def real(name: str, *given: Any, holds: Callable[[np.ndarray], Any] = np.isfinite, what: str = "finite") -> Any:
     """A value, the first that is `given`, as a parameter: finite numbers of one of the shapes that follow it (default: one number).
@@ -26,6 +29,8 @@ def real(name: str, *given: Any, holds: Callable[[np.ndarray], Any] = np.isfinit
         array = None
     numbers = None if array is None else known(array)
     right = numbers is None or (np.isfinite(numbers).all() and np.all(holds(numbers)))
+    if right and numbers is not None and np.any(np.abs(numbers) > LARGEST):
+        right, what = False, f"{what} and not beyond {LARGEST:.0e}"
     if array is None or not any(_fits(array.shape, shape) for shape in shapes) or not right:
         raise ModelError(f"{name} must be {_needed(shapes, what)}, but {_shown(value, array)} was given")
     return array
