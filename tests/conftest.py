@@ -7,7 +7,6 @@ import functools
 import gc
 import inspect
 import os
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin
 os.environ.setdefault(
@@ -18,6 +17,8 @@ os.environ.setdefault(
 import jax
 import jaxtyping
 import pytest
+
+from . import programs
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -53,7 +54,6 @@ LONGEST_FIRST = (
     "test_formulations",
     "verification/test_s0_swing",
 )
-MOST_MEMORY_MAPS = 16_000  # of 65,530 that Linux gives a process; this many programs take some four gigabytes
 
 
 def pytest_collection_modifyitems(items):
@@ -64,8 +64,6 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True, scope="module")
 def free_compiled_programs():
-    """Each compiled program holds memory maps, of which a process has only so many."""
+    """Start every module with room for its programs."""
     yield
-    maps = Path("/proc/self/maps")
-    if not maps.exists() or len(maps.read_text().splitlines()) > MOST_MEMORY_MAPS:
-        jax.clear_caches()
+    programs.drop_if_many()
