@@ -44,6 +44,19 @@ def chain(length, mass, place=0.0):
     return system, q0, mbd.joint_velocities(system, q0, {"upper": 1.0, "lower": -2.0})
 
 
+@pytest.mark.parametrize("length", [1e-8, 1e8])
+def test_a_driven_screw_in_other_units(length):
+    """Its coordinate is an angle though it is read from a displacement: sizes of lengths must not meet it."""
+
+    def angle(unit):
+        nut = mbd.RigidBody.box(mass=1.0, size=(unit, 2 * unit, 3 * unit))
+        thread, motor = mbd.Joint(mbd.Screw(0.7 * unit), "ground", "nut"), mbd.JointForce("thread", 0.5 * unit**2)
+        system, q0 = mbd.assemble(mbd.Mechanism(bodies={"nut": nut}, joints={"thread": thread}, loads=[motor]))
+        return post.joint_coordinates(system, mbd.simulate(system, q0, dt=0.1, steps=5))["thread"]
+
+    np.testing.assert_allclose(angle(length), angle(1.0), rtol=1e-10)
+
+
 @pytest.fixture(scope="module")
 def chains():
     """They differ in numbers alone, so that one program serves all."""

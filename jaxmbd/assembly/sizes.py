@@ -23,7 +23,9 @@ def twist_sizes(model: Assembly, q: Vector) -> Float[Array, " d"]:
 
 
 def _gauge_sizes(model: Assembly, length: Array) -> Float[Array, " g"]:
-    return jnp.where(np.array([gauge.angular for gauge in model.gauges], bool), jnp.ones_like(length), length)
+    kinds = [model.joints[gauge.group].kind for gauge in model.gauges]
+    turns = [(kind.angles or kind.angular)[gauge.coordinate] for kind, gauge in zip(kinds, model.gauges, strict=True)]
+    return jnp.where(np.array(turns, bool), jnp.ones_like(length), length)
 
 
 def _length(model: Assembly, q: Vector) -> Array:

@@ -21,13 +21,15 @@ class AbstractJoint(eqx.Module):
 
     The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
     from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set, by
-    `pairs` or `coordinate`, `angular` says which of it returns after a turn, `additive` whether increments simply add to it, `orients`
-    whether the directors of either frame matter, `meets` whether the origins of both frames are one point in some position.
+    `pairs` or `coordinate`, `angular` says which of it returns after a turn, `angles` which of it are angles if not those alone,
+    `additive` whether increments simply add to it, `orients` whether the directors of either frame matter, `meets` whether the origins of
+    both frames are one point in some position.
     """
 
     freedom: ClassVar[int]
     coordinates: ClassVar[tuple[str, ...]] = ()
     angular: ClassVar[tuple[bool, ...]] = ()
+    angles: ClassVar[tuple[bool, ...]] = ()
     additive: ClassVar[bool] = True
     orients: ClassVar[tuple[bool, bool]] = (True, True)
     meets: ClassVar[bool] = True

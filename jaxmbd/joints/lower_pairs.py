@@ -155,6 +155,7 @@ class Screw(AbstractAxisJoint):
     freedom: ClassVar[int] = 1
     coordinates: ClassVar[tuple[str, ...]] = ("angle",)
     angular: ClassVar[tuple[bool, ...]] = (False,)
+    angles: ClassVar[tuple[bool, ...]] = (True,)
 
     def __init__(self, pitch, axis=(0.0, 0.0, 1.0)):
         self.pitch, self.axis = not_zero("pitch of a Screw", pitch), direction("axis of a Screw", axis)

@@ -85,7 +85,8 @@ class LU(eqx.Module):
         """Gaussian elimination with partial pivoting."""
         matrix = jax.lax.stop_gradient(matrix)
         rows, columns = _equilibrating(matrix)
-        return cls(*_factorise(rows[:, None] * matrix * columns), rows, columns)
+        factors, order = _factorise(rows[:, None] * matrix * columns)
+        return cls(factors, order, rows, columns)
 
     def solve(self, rhs: Float[Array, "k *columns"], transposed: bool = False) -> Float[Array, "k *columns"]:
         """Solve with the matrix or its transpose."""
