@@ -152,8 +152,8 @@ class RigidBody(AbstractBody):
     def _principal(cls, mass, second: Sequence, shape: AbstractShape) -> "RigidBody":
         """From the principal values of the Euler tensor for unit mass."""
         mass = real("mass of a RigidBody", mass)
-        traced = library(mass, *second) is jnp
-        return cls.from_euler_tensor(mass, mass * (jnp.diag(jnp.stack(second)) if traced else np.diag(second)), shape=shape)
+        euler, sizes = library(mass, *second).stack(second), ", ".join(vars(shape))
+        return cls(mass, real(f"inertia of a RigidBody, from its mass and {sizes}", mass * (sum(second) - euler), (3,)), shape=shape)
 
     @classmethod
     def _solid(cls, tetrahedra: Float[Array, "t 4 3"], density, shape: AbstractShape) -> "RigidBody":
@@ -161,9 +161,10 @@ class RigidBody(AbstractBody):
         density = positive("density of a RigidBody", density)
         volumes = jnp.abs(jnp.linalg.det(tetrahedra[:, 1:] - tetrahedra[:, :1])) / 6
         masses, total = density * volumes, tetrahedra.sum(axis=1)
-        mass = masses.sum()
+        mass = real("mass of a RigidBody, from its density and vertices", masses.sum())
         if known(mass) == 0:
             raise ModelError("vertices of a RigidBody lie in a plane, so that it has no volume")
         com = masses @ total / (4 * mass)
         second = jnp.einsum("t,tia,tib->ab", masses, tetrahedra, tetrahedra) + jnp.einsum("t,ta,tb->ab", masses, total, total)
-        return cls.from_euler_tensor(mass, second / 20 - mass * jnp.outer(com, com), com, shape)
+        euler = real("euler tensor of a RigidBody, from its density and vertices", second / 20 - mass * jnp.outer(com, com), (3, 3))
+        return cls.from_euler_tensor(mass, euler, com, shape)
