@@ -122,7 +122,7 @@ class OnChart(AbstractLoading):
 
     def layout(self, near: Near) -> Layout:
         stresses, size, count = self._sizes(near)
-        return Layout(1, stresses, size + count) if stresses else Layout(1, size, count)
+        return Layout(1, stresses, size + count, stiff=True) if stresses else Layout(1, size, count)
 
     def solver(self, newton: Newton) -> Newton:
         return _with_dense(newton) if self.system.closures else newton

@@ -12,6 +12,7 @@ class Layout(NamedTuple):
     two: a coordinate without inertia, and the number of a constraint that determines it. `groups` are numbers of the parts that coordinates
     belong to, for equations in which no smaller groups can be seen. `held` are constraints without which a part has not enough inertia, and
     which join its supernode: a coordinate of the part, and the number of the constraint. `dependent`: constraints may be redundant.
+    `stiff`: coordinates begin although they are poor pivots, and solves win back the digits that this costs.
     """
 
     stages: int
@@ -21,6 +22,7 @@ class Layout(NamedTuple):
     groups: tuple[int, ...] = ()
     held: tuple[tuple[int, int], ...] = ()
     dependent: bool = False
+    stiff: bool = False
 
     @classmethod
     def plain(cls, size: int) -> "Layout":

@@ -40,7 +40,7 @@ class SparseTangent(AbstractTangent):
 
     def _through(self, multiply: Callable, b: Float[Array, " k"], transposed: bool) -> Float[Array, " k"]:
         once = lambda b: _traced_once(solve, self.analysis, transposed=transposed)(self.factors, b)
-        if not self.analysis.layout.dependent:
+        if not (self.analysis.layout.dependent or self.analysis.layout.stiff):
             return once(b)
         places = self.analysis.places
         sizes = _sums(jnp.abs(jax.lax.stop_gradient(self.nonzeros)), places.by_col if transposed else places.by_row)
