@@ -10,7 +10,7 @@ import equinox as eqx
 from ..beams.beam import Beam, node_name
 from ..bodies import AbstractBody, Ground
 from ..errors import ModelError
-from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..loads import AbstractLoad, AbstractOnCoordinate, Gravity
 from .connections import Gear, Joint
 from .validate import check_names, check_types
 
@@ -34,7 +34,7 @@ class Mechanism(eqx.Module):
 
     bodies: Mapping[str, AbstractBody]
     joints: Mapping[str, Joint | Gear]
-    loads: Mapping[str, Gravity | AbstractLoad | AbstractJointLoad]
+    loads: Mapping[str, Gravity | AbstractLoad | AbstractOnCoordinate]
     beams: Mapping[str, Beam] = eqx.field(default_factory=dict)
 
     def __init__(self, bodies: Any, joints: Any = (), loads: Any = ()):

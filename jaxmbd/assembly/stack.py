@@ -15,7 +15,7 @@ from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
-from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
@@ -179,7 +179,7 @@ def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
 
 def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
     """One for every joint coordinate that a load or a gear needs; those on the tree first."""
-    needed = {(load.joint, load.index) for load in mechanism.loads.values() if isinstance(load, AbstractJointLoad)}
+    needed = {(load.joint, load.index) for load in mechanism.loads.values() if isinstance(load, AbstractOnCoordinate)}
     for gear in mechanism.gears.values():
         needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
     found, begin = [], 0

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..bodies import AbstractBody
 from ..errors import ModelError
-from ..loads import AbstractJointLoad, AbstractLoad, Gravity
+from ..loads import AbstractLoad, AbstractOnCoordinate, Gravity
 from ..numerics.checks import nearest_names
 from .connections import Gear, Joint
 
@@ -22,7 +22,7 @@ def check_types(bodies: Mapping[str, Any], joints: Mapping[str, Any], loads: Map
         if not isinstance(joint, Joint | Gear):
             raise ModelError(f"joint {name!r} is {_a(joint)}; write mbd.Joint(kind, first body, second body, at=point)")
     for name, load in loads.items():
-        if not isinstance(load, Gravity | AbstractLoad | AbstractJointLoad):
+        if not isinstance(load, Gravity | AbstractLoad | AbstractOnCoordinate):
             raise ModelError(f"load {name!r} is {load!r}, which is neither Gravity nor a spring, a force or another load, an instance")
 
 
@@ -43,7 +43,7 @@ def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], 
         for other, index in zip((gear.first, gear.second), gear.indices, strict=True):
             _check_coordinate(f"gear {name!r}", joints, other, index)
     for name, load in loads.items():
-        if isinstance(load, AbstractJointLoad):
+        if isinstance(load, AbstractOnCoordinate):
             _check_coordinate(f"load {name!r}", joints, load.joint, load.index)
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):

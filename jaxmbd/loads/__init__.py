@@ -1,5 +1,10 @@
 """Loads: potentials and forces between bodies, on joints, and gravity."""
 
-from .base import AbstractJointLoad as AbstractJointLoad, AbstractLoad as AbstractLoad, Gravity as Gravity
+from .base import (
+    AbstractJointLoad as AbstractJointLoad,
+    AbstractLoad as AbstractLoad,
+    AbstractOnCoordinate as AbstractOnCoordinate,
+    Gravity as Gravity,
+)
 from .forces import Force as Force, JointForce as JointForce, Torque as Torque, UserForce as UserForce
 from .springs import JointSpring as JointSpring, Potential as Potential, Spring as Spring

@@ -4,7 +4,7 @@ Virtual power $\mathcal P(w)$ is linear in virtual rates $w$ of the frames; the 
 coordinates of the bodies are.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -50,11 +50,19 @@ class AbstractLoad(eqx.Module):
         return eqx.tree_at(lambda load: (load.a, load.b), self, (None, None))
 
 
-class AbstractJointLoad(eqx.Module):
-    """A load on a coordinate of a joint; angles count all turns. `index` says which, where a joint has several."""
+class AbstractOnCoordinate(eqx.Module):
+    """What acts on a coordinate of a joint; angles count all turns. `index` says which, where a joint has several."""
 
     joint: eqx.AbstractVar[Any]
     index: eqx.AbstractVar[int]
+
+    def bare(self) -> Self:
+        """The same without names, so that those of one kind can be stacked."""
+        return eqx.tree_at(lambda load: load.joint, self, None)
+
+
+class AbstractJointLoad(AbstractOnCoordinate):
+    """A load on a coordinate of a joint: its potential, or the virtual power of its force."""
 
     def potential(self, t: Array, c: Array) -> Array:
         """Potential energy at the coordinate `c`."""
@@ -68,10 +76,6 @@ class AbstractJointLoad(eqx.Module):
     def has_power(self) -> bool:
         """Whether there are forces without a potential."""
         return True
-
-    def bare(self) -> "AbstractJointLoad":
-        """The load without names."""
-        return eqx.tree_at(lambda load: load.joint, self, None)
 
 
 def as_history(name: str, value: Any, shape: tuple[int, ...]) -> Any:
