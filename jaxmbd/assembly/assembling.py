@@ -14,7 +14,7 @@ from ..bodies.base import MOTIONS
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
-from ..loads import Gravity
+from ..loads import AbstractJointLoad, AbstractLoad
 from ..numerics.arguments import checked
 from ..numerics.arrays import known, stack
 from ..numerics.checks import nearest_names, real
@@ -138,7 +138,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
     model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
-    acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
+    acting = [load for load in mechanism.loads.values() if isinstance(load, AbstractLoad | AbstractJointLoad)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
         kinetic=functions.kinetic,
@@ -148,6 +148,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
         chart=chart,
         closures=model.closures,
         structure=structure_of,
+        friction=functions.friction if model.frictions else None,
         params=model,
     )
     q0 = model.coordinates(rows, gauges)
