@@ -1,4 +1,4 @@
-"""Drives, stacked: forces on gauges that depend on controls."""
+"""Drives, stacked: forces on gauges that depend on controls, or on several gauges."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..errors import ModelError, UnknownNameError
-from ..loads import Motor
+from ..loads import Controller, Motor
 from ..numerics.arrays import Indices
 from ..numerics.checks import nearest_names
 
@@ -26,6 +27,23 @@ class MotorGroup(eqx.Module):
     def forces(self, control: Control) -> Float[Array, " count"]:
         """Their forces, for a control of each by name."""
         return jax.vmap(lambda load, u: load.force(u))(self.load, jnp.stack([control[name] for name in self.names]))
+
+
+class ControllerGroup(eqx.Module):
+    """Controllers on gauges, of one kind; `measured` are, for each quantity that they measure, the gauges that tell it."""
+
+    load: Controller
+    gauges: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    measured: tuple[Indices, ...] = eqx.field(static=True)
+
+    def __init__(self, load: Controller, gauges: Indices, names: tuple[str, ...], *measured: Indices):
+        self.load, self.gauges, self.names, self.measured = load, gauges, names, measured
+
+    def forces(self, t: Array, gauges: Float[Array, " g"], rates: Float[Array, " g"]) -> Float[Array, " count"]:
+        """Their forces at values and rates of all gauges."""
+        places = np.array(self.measured, int).reshape(len(self.measured), len(self.names)).T
+        return jax.vmap(lambda load, values, rates: load.force(t, values, rates))(self.load, gauges[places], rates[places])
 
 
 def as_control(control: PyTree, names: Sequence[str], dtype: Any) -> Control:
