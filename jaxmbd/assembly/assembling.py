@@ -144,7 +144,7 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
         kinetic=functions.kinetic,
         potential=functions.potential,
         constraints=functions.constraints,
-        forces=functions.forces if powered else None,
+        forces=functions.forces_of(model, powered),
         chart=chart,
         closures=model.closures,
         structure=structure_of,

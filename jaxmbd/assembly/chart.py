@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from ..geometry.frame import Motion, Rows
 from ..numerics.arrays import Indices
 from ..system import Vector
+from .gauges import change, pairs_of
 from .model import Assembly
 
 
@@ -16,8 +17,16 @@ def chart(u: Float[Array, " k"], q: Vector, model: Assembly) -> Vector:
     r"""The nodal reparametrisation of the tree: body $i$ moves by $M_1(u_1) \cdots M_i(u_i)$, the motions on its path (93)."""
     bodies, gauges = model.frames(q), model.parts(q)[1]
     moved = _carry(model, _branch_motions(model, u, bodies), bodies)
-    places = np.array([gauge.increment for gauge in model.gauges], int)
-    return model.coordinates(moved, gauges + u[places])
+    return model.coordinates(moved, gauges + _changes(model, u, bodies, moved))
+
+
+def _changes(model: Assembly, u: Float[Array, " k"], bodies: Rows, moved: Rows) -> Float[Array, " g"]:
+    """Changes of the gauges: increments of joints, and for measured quantities what the frames tell, angles within half a turn."""
+    begin, end = model.measured.start, model.measured.stop
+    own, measured, closing = model.gauges[:begin], model.gauges[begin:end], model.gauges[end:]
+    given = lambda gauges: u[np.array([gauge.increment for gauge in gauges], int)]
+    found = change(measured, *(pairs_of(measured, model.joints, rows) for rows in (bodies, moved)))
+    return jnp.concatenate([given(own), found, given(closing)])
 
 
 def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Motion:

@@ -1,13 +1,17 @@
 """The functions of an assembled system: energies, forces, constraints."""
 
+from collections.abc import Callable, Sequence
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ..friction import Frictions
 from ..numerics.arrays import total
 from ..system import Vector
+from .drives import ControllerGroup, MotorGroup, as_control
 from .model import Assembly, Position
 
 
@@ -41,7 +45,32 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
         on_bodies = on_bodies + total(model.beams, lambda group: group.power(bodies, virtual), q)
         return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
 
-    return jax.grad(power)(jnp.zeros_like(q))
+    found = jax.grad(power)(jnp.zeros_like(q))
+    return found + _of_controllers(t, q, v, model) if model.controllers else found
+
+
+@jax.jit
+def controlled_forces(t: Array, q: Vector, v: Vector, model: Assembly, control: PyTree) -> Vector:
+    """The same with the forces of motors, which are a control of the step by name."""
+    named = as_control(control, model.motor_names, q.dtype)
+    return forces(t, q, v, model) + _on_gauges(model, [(group, group.forces(named)) for group in model.motors], q)
+
+
+def _of_controllers(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
+    (_, gauges), (_, rates) = model.parts(q), model.parts(v)
+    return _on_gauges(model, [(group, group.forces(t, gauges, rates)) for group in model.controllers], q)
+
+
+def _on_gauges(model: Assembly, acting: Sequence[tuple[MotorGroup | ControllerGroup, Array]], q: Vector) -> Vector:
+    """Generalised forces from those of drives on gauges, group by group."""
+    rest = jnp.zeros(len(model.gauges), q.dtype)
+    on_gauges = sum((rest.at[np.array(group.gauges)].add(force) for group, force in acting), rest)
+    return jnp.pad(on_gauges, (q.size - rest.size, 0))
+
+
+def forces_of(model: Assembly, powered: bool) -> Callable | None:
+    """The forces that a system needs beside its potential."""
+    return controlled_forces if model.motors else forces if powered or model.controllers else None
 
 
 def friction(model: Assembly) -> Frictions:

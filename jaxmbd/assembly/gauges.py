@@ -23,14 +23,14 @@ Pairs = Float[Array, "gauges 2"]
 
 
 class Gauge(NamedTuple):
-    """Where a gauge reads: a coordinate of a joint of a group; `increment` is its place in the chart's increments."""
+    """Where a gauge reads: a coordinate of a joint of a group; `increment` is its place in the chart's increments, if it has one."""
 
     name: str
     group: int
     element: int
     coordinate: int
     angular: bool
-    increment: int
+    increment: int | None
 
 
 class Gears(eqx.Module):
@@ -80,3 +80,9 @@ def angle_between(first: Pairs, second: Pairs) -> Float[Array, " gauges"]:
     """The angle from one pair to another, within half a turn."""
     cosine = first[:, 0] * second[:, 0] + first[:, 1] * second[:, 1]
     return jnp.arctan2(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0], cosine)
+
+
+def change(gauges: Sequence[Gauge], start: Pairs, end: Pairs) -> Float[Array, " gauges"]:
+    """How far gauges are from one position to another, angles within half a turn."""
+    angular = np.array([gauge.angular for gauge in gauges], bool)
+    return jnp.where(angular, angle_between(start, end), end[:, 1] - start[:, 1])

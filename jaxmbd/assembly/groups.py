@@ -129,3 +129,12 @@ class JointLoadGroup(eqx.Module):
         """The virtual power of their forces, from coordinates, rates and virtual rates."""
         values = [part[np.asarray(self.gauges)] for part in gauges]
         return jnp.sum(jax.vmap(lambda load, *values: load.power(t, *values))(self.load, *values))
+
+    def forces(self, t: Array, gauges: Float[Array, " g"], rates: Float[Array, " g"]) -> Float[Array, " count"]:
+        """Their forces on the coordinates, with and without a potential."""
+
+        def one(load, c, rate):
+            return jax.grad(lambda virtual: load.power(t, c, rate, virtual))(jnp.zeros_like(c)) - jax.grad(load.potential, 1)(t, c)
+
+        places = np.asarray(self.gauges)
+        return jax.vmap(one)(self.load, gauges[places], rates[places])

@@ -1,8 +1,8 @@
 r"""A mechanism in numbers: all bodies, joints and loads stacked by kind, as a pytree whose leaves are the parameters of a system.
 
-Coordinates are those of all bodies, group by group, and then the gauges: joint coordinates that count all turns (coordinate augmentation),
-kept for joints on which a load or a gear acts. Constraints are, in this order, the internal ones, those of the joints and gauges in
-the spanning tree, and those that close loops.
+Coordinates are those of all bodies, group by group, and then the gauges: joint coordinates that count all turns, and measured quantities
+(coordinate augmentation), as far as a load or a gear needs them. Constraints are, in this order, the internal ones, those of the joints and
+gauges in the spanning tree, gauges of measured quantities, and those that close loops.
 """
 
 import itertools
@@ -24,6 +24,7 @@ from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
 from .body_groups import AbstractBodyGroup
+from .drives import ControllerGroup, MotorGroup
 from .gauges import Gauge, Gears, gauges_off, pairs_of, read_gauges
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
@@ -63,6 +64,7 @@ class Assembly(eqx.Module):
     inertia: Float[Array, "frames 4 4"] | Float[np.ndarray, "frames 4 4"]
     gravity: Float[Array, "3"] | Float[np.ndarray, "3"]
     tree: tuple[JointGroup, ...]
+    measures: tuple[JointGroup, ...]
     closing: tuple[JointGroup, ...]
     gears: Gears
     frictions: tuple[FrictionGroup, ...]
@@ -73,6 +75,8 @@ class Assembly(eqx.Module):
     parents: Indices = eqx.field(static=True)
     gravity_name: str = eqx.field(static=True, default="gravity")
     shapes: tuple[ShapeGroup, ...] = ()
+    motors: tuple[MotorGroup, ...] = ()
+    controllers: tuple[ControllerGroup, ...] = ()
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -86,8 +90,19 @@ class Assembly(eqx.Module):
 
     @property
     def joints(self) -> tuple[JointGroup, ...]:
-        """All groups of joints, those of the tree first."""
-        return self.tree + self.closing
+        """All groups of joints and measured quantities, those of the tree first."""
+        return self.tree + self.measures + self.closing
+
+    @property
+    def measured(self) -> slice:
+        """Which of the gauges are measured quantities: those after the gauges of the tree, and before those of joints that close loops."""
+        before = lambda groups: sum(gauge.group < groups for gauge in self.gauges)
+        return slice(before(len(self.tree)), before(len(self.tree + self.measures)))
+
+    @property
+    def motor_names(self) -> tuple[str, ...]:
+        """The names of all motors, whose forces are controls."""
+        return tuple(name for group in self.motors for name in group.names)
 
     @property
     def size(self) -> int:
@@ -97,8 +112,7 @@ class Assembly(eqx.Module):
     @property
     def increments(self) -> int:
         """Number of increments of the chart."""
-        extra = sum(gauge.group >= len(self.tree) for gauge in self.gauges)
-        return sum(group.count * len(group.columns) for group in self.tree) + extra
+        return sum(group.count * len(group.columns) for group in self.tree) + len(self.gauges[self.measured.stop :])
 
     @property
     def closures(self) -> int:
@@ -150,10 +164,10 @@ class Assembly(eqx.Module):
 
     def constraint_blocks(self) -> list[ConstraintBlock]:
         """All constraints in their order, which nothing else knows."""
-        first = sum(gauge.group < len(self.tree) for gauge in self.gauges)
+        first = self.measured.stop
         return [
             *self._internal_blocks(),
-            *(_joint_block(group, closes=False) for group in self.tree),
+            *(_joint_block(group, closes=False) for group in self.tree + self.measures),
             self._gauge_block(range(first), closes=False),
             *(_joint_block(group, closes=True) for group in self.closing),
             self._gauge_block(range(first, len(self.gauges)), closes=True),
@@ -234,10 +248,13 @@ class Assembly(eqx.Module):
             [
                 (lambda model: model.inertia, of_bodies(self.inertia, self.bodies, classes)),
                 *each("tree", joints),
+                *each("measures", joints),
                 *each("closing", joints),
                 (lambda model: model.gears, of_gears(self.gears.names)),
                 *each("loads", of_loads),
                 *each("joint_loads", of_loads),
+                *each("motors", of_loads),
+                *each("controllers", of_loads),
                 *each("frictions", lambda group: group.named_parameters()),
                 (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
                 *each("beams", of_beams),

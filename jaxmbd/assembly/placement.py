@@ -11,6 +11,7 @@ from jaxtyping import Array
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, check_rigid, identity
+from ..joints import AbstractMeasure
 from ..numerics.arrays import known
 from ..numerics.checks import real
 from .connections import Joint
@@ -86,7 +87,9 @@ def reference_poses(mechanism: Mechanism, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
     fixed = {name: Frame.from_rows(body.lift(jnp.zeros(0))) for name, body in mechanism.bodies.items() if body.size == 0}
     poses = fixed | given
-    told = {name: joint for name, joint in mechanism.connections.items() if joint.at is None}
+    told = {
+        name: joint for name, joint in mechanism.connections.items() if joint.at is None and not isinstance(joint.kind, AbstractMeasure)
+    }
     found = True
     while found:
         found = False

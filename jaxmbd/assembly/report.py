@@ -22,7 +22,7 @@ def describe(system: System, q: Vector) -> str:
         f"degrees of freedom: {'not counted' if independent is None else q.size - independent}",
         f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
     ]
-    for role, groups in (("tree", model.tree), ("closes a loop", model.closing)):
+    for role, groups in (("tree", model.tree), ("closes a loop", model.closing), ("measured", model.measures)):
         for group in groups:
             kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
             lines.append(f"  {kind} ({len(group.kept)} constraints each, {role}): {', '.join(group.names)}")

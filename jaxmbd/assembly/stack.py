@@ -1,8 +1,9 @@
 """From named parts to stacked ones: joints, gauges, gears and loads of one kind side by side."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +16,19 @@ from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..friction import FrictionGroup, stacked
 from ..geometry.frame import Frame, identity
-from ..joints import AbstractJoint, Free
-from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Friction, Gravity
+from ..joints import AbstractJoint, AbstractMeasure, Free
+from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Controller, Friction, Gravity, Motor
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
+from .drives import ControllerGroup, MotorGroup
 from .gauges import Gauge, Gears
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .mechanism import Mechanism
 from .model import Assembly
 from .placement import Branches, JointFrames, Poses, naming
+
+Groups = tuple[JointGroup, ...]
 
 
 class Element(NamedTuple):
@@ -43,9 +47,9 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
     """All parts of a mechanism, stacked by kind; `names` orders the bodies, kind by kind."""
     place = {name: index for index, name in enumerate(names)}
     classes = [type(mechanism.bodies[name]) for name in names]
-    on_tree, closing_elements = _elements(mechanism, names, place, frames, poses, branches)
-    tree, closing = stack_joints(on_tree, classes), stack_joints(closing_elements, classes)
-    gauges = _gauges(mechanism, tree, closing)
+    roles = _elements(mechanism, names, place, frames, poses, branches)
+    tree, measures, closing = (stack_joints(elements, classes) for elements in roles)
+    gauges = _gauges(mechanism, tree, measures, closing)
     numbered = {(gauge.name, gauge.coordinate): index for index, gauge in enumerate(gauges)}
     parents = np.arange(len(names))
     for _, branch in branches:
@@ -56,21 +60,24 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         inertia=stack([mechanism.bodies[name].inertia_matrix for name in names]),
         gravity=sum((load.acceleration for load in gravity.values()), np.zeros(3)),
         tree=tree,
+        measures=measures,
         closing=closing,
         gears=_gears(mechanism, numbered),
         loads=_loads(mechanism, place),
         frictions=_frictions(mechanism, numbered),
-        joint_loads=_joint_loads(mechanism, numbered),
+        joint_loads=_on_gauges(mechanism, numbered, AbstractJointLoad, JointLoadGroup),
         beams=_beams(mechanism, place),
         gauges=gauges,
         parents=tuple(parents.tolist()),
         gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
         shapes=_shapes([mechanism.bodies[name] for name in names]),
+        motors=_on_gauges(mechanism, numbered, Motor, MotorGroup),
+        controllers=_on_gauges(mechanism, numbered, Controller, ControllerGroup),
     )
 
 
-def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[Element], list[Element]]:
-    """Joints of the tree, with free bodies first, and joints that close loops."""
+def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[Element], list[Element], list[Element]]:
+    """Joints of the tree, with free bodies first, measured quantities, and joints that close loops."""
     reverse = {name: branch.reverse for name, branch in branches if name is not None}
 
     def element(name: str) -> Element:
@@ -80,7 +87,9 @@ def _elements(mechanism, names, place, frames, poses, branches) -> tuple[list[El
         return Element(name, kind, on_a, on_b, place[joint.a], place[joint.b], reverse.get(name, False))
 
     free = [Element(names[b.child], Free(), identity(), identity(), b.parent, b.child, False) for name, b in branches if name is None]
-    return [*free, *map(element, reverse)], [element(name) for name in frames if name not in reverse]
+    others = [element(name) for name in frames if name not in reverse]
+    measured = [isinstance(one.kind, AbstractMeasure) for one in others]
+    return [*free, *map(element, reverse)], list(compress(others, measured)), list(compress(others, np.logical_not(measured)))
 
 
 def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBody]]) -> tuple[JointGroup, ...]:
@@ -116,7 +125,7 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
     On bodies that have not all motions, as in the plane, and on mass points, some never do. They are found from random positions.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
-    if all(kind.is_spatial() for kind in kinds):
+    if all(kind.is_spatial() for kind in kinds) or not (group.kept or group.columns):
         return [(group.kept, group.columns)] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
@@ -179,9 +188,9 @@ def _random_coordinates(kind: type[AbstractBody], key: Array) -> Array:
     return kind.lower(Free().motion(increments, identity(), identity())(identity()).rows)
 
 
-def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[JointGroup, ...]) -> tuple[Gauge, ...]:
-    """One for every joint coordinate that a load or a gear needs; those on the tree first."""
-    needed = {(load.joint, load.index) for load in mechanism.loads.values() if isinstance(load, AbstractOnCoordinate)}
+def _gauges(mechanism: Mechanism, tree: Groups, measures: Groups, closing: Groups) -> tuple[Gauge, ...]:
+    """One for every coordinate that a load or a gear needs; those on the tree first, then those of measured quantities."""
+    needed = {pair for load in mechanism.loads.values() if isinstance(load, AbstractOnCoordinate) for pair in load.coordinates}
     for gear in mechanism.gears.values():
         needed |= set(zip((gear.first, gear.second), gear.indices, strict=True))
     found, begin = [], 0
@@ -193,11 +202,12 @@ def _gauges(mechanism: Mechanism, tree: tuple[JointGroup, ...], closing: tuple[J
                 increment = begin + element * len(group.columns) + group.columns.index(coordinate)
                 found.append(Gauge(name, index, element, coordinate, group.kind.angular[coordinate], increment))
         begin += group.count * len(group.columns)
-    for index, group in enumerate(closing, len(tree)):
+    for index, group in enumerate(measures + closing, len(tree)):
         for element, name in enumerate(group.names):
             for coordinate in (c for n, c in sorted(needed) if n == name):
-                found.append(Gauge(name, index, element, coordinate, group.kind.angular[coordinate], begin))
-                begin += 1
+                free = index >= len(tree + measures)
+                found.append(Gauge(name, index, element, coordinate, group.kind.angular[coordinate], begin if free else None))
+                begin += free
     return tuple(found)
 
 
@@ -226,13 +236,14 @@ def _shapes(bodies: Sequence[AbstractBody]) -> tuple[ShapeGroup, ...]:
     return tuple(ShapeGroup(stack([shape for _, shape in group]), tuple(place for place, _ in group)) for group in groups)
 
 
-def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
-    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractJointLoad)]
+def _on_gauges(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int], kind: type, group_of: Callable) -> tuple:
+    """What acts on coordinates of joints, of some kind, in groups."""
+    named: list[tuple[str, Any]] = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, kind)]
     bare = [load.bare() for _, load in named]
 
-    def group(members: Sequence[int]) -> JointLoadGroup:
-        gauges = tuple(numbered[named[i][1].joint, named[i][1].index] for i in members)
-        return JointLoadGroup(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
+    def group(members: Sequence[int]) -> Any:
+        gauges, *others = zip(*([numbered[pair] for pair in named[i][1].coordinates] for i in members), strict=True)
+        return group_of(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members), *others)
 
     return tuple(map(group, alike(bare)))
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from ..geometry.frame import identity
-from ..joints import UserJoint
-from ..loads import Force, JointForce, Potential, Torque, UserForce
+from ..joints import Measure, UserJoint
+from ..loads import Controller, Force, JointForce, PDDrive, Potential, Torque, UserForce
 from ..numerics.trial import is_own, require_shape, returned
 from .mechanism import Mechanism
 
@@ -50,6 +50,14 @@ def _trials(part: Any) -> Iterator[Trial]:
         yield Trial(part.function, (t, frame, frame, part.params), (), "a scalar", part.params)
     elif isinstance(part, UserJoint):
         yield Trial(part.function, (frame, frame, part.params), (None,), "a vector (m,)", part.params)
+    elif isinstance(part, Measure):
+        shape, wanted = ((2,), "a pair of a cosine and a sine") if part.turns else ((), "a scalar")
+        yield Trial(part.function, part.arguments(frame, frame), shape, wanted, part.params)
+    elif isinstance(part, Controller):
+        told = jnp.zeros(len(part.measured))
+        yield Trial(part.function, part.arguments(t, told, told), (), "a scalar", part.params)
+    elif isinstance(part, PDDrive):
+        yield from (Trial(history, (t,), (), "a scalar") for history in (part.target, part.rate) if callable(history))
     elif isinstance(part, Force | Torque | JointForce):
         history = part.torque if isinstance(part, Torque) else part.force
         shape, wanted = ((), "a scalar") if isinstance(part, JointForce) else ((3,), "a vector of shape (3,)")

@@ -44,7 +44,8 @@ def check_names(bodies: Bodies, joints: Connections, gears: Mapping[str, Gear], 
             _check_coordinate(f"gear {name!r}", joints, other, index)
     for name, load in loads.items():
         if isinstance(load, AbstractOnCoordinate):
-            _check_coordinate(f"load {name!r}", joints, load.joint, load.index)
+            for other, index in load.coordinates:
+                _check_coordinate(f"load {name!r}", joints, other, index)
         elif isinstance(load, AbstractLoad):
             for body in (load.a, load.b):
                 if body not in bodies:

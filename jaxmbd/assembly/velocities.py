@@ -65,14 +65,16 @@ def _velocity(system: System, q: Vector, rates: dict[str, Array]) -> tuple[Vecto
 
 
 def _given(model: Assembly, q: Vector, rates: dict[str, Array], move: Callable) -> Iterator[Equation]:
-    """Rows for the rates that are given: increments of the tree, coordinates of a joint that closes a loop, or the motion of a body."""
+    """Rows for the rates that are given: increments of the tree, coordinates of a joint that closes a loop or of what
+    is measured, or the motion of a body.
+    """
     none, begin = jnp.zeros(model.increments, q.dtype), 0
     branches: dict[str, tuple[JointGroup, np.ndarray]] = {}
     for group in model.tree:
         width = len(group.columns)
         branches |= {name: (group, begin + i * width + np.arange(width)) for i, name in enumerate(group.names)}
         begin += group.count * width
-    closing = {name: (group, i) for group in model.closing for i, name in enumerate(group.names)}
+    closing = {name: (group, i) for group in model.measures + model.closing for i, name in enumerate(group.names)}
     kinds = dict(zip(model.bodies, (kind for kind, count in model.kinds for _ in range(count)), strict=True))
     for name, value in rates.items():
         if name in branches:

@@ -11,6 +11,7 @@ from .lower_pairs import (
     Screw as Screw,
     Spherical as Spherical,
 )
+from .measures import AbstractMeasure as AbstractMeasure, Angle as Angle, Length as Length, Measure as Measure
 from .point_on_line import PointOnLine as PointOnLine
 from .universal import Universal as Universal
 from .user import UserJoint as UserJoint

@@ -6,6 +6,7 @@ from .base import (
     AbstractOnCoordinate as AbstractOnCoordinate,
     Gravity as Gravity,
 )
+from .drives import Controller as Controller, Motor as Motor, PDDrive as PDDrive
 from .forces import Force as Force, JointForce as JointForce, Torque as Torque, UserForce as UserForce
 from .friction import Friction as Friction
 from .springs import JointSpring as JointSpring, Potential as Potential, Spring as Spring

@@ -56,6 +56,11 @@ class AbstractOnCoordinate(eqx.Module):
     joint: eqx.AbstractVar[Any]
     index: eqx.AbstractVar[int]
 
+    @property
+    def coordinates(self) -> tuple[tuple[str, int], ...]:
+        """The coordinates that it needs, by joint and number; the one that it acts on is the first."""
+        return ((self.joint, self.index),)
+
     def bare(self) -> Self:
         """The same without names, so that those of one kind can be stacked."""
         return eqx.tree_at(lambda load: load.joint, self, None)

@@ -3,6 +3,7 @@
 from .accuracy import convergence as convergence, order as order
 from .beams import AlongBeam as AlongBeam, strain_energy as strain_energy, strains as strains, stress_resultants as stress_resultants
 from .conditioning import condition_number as condition_number
+from .drives import LoadForce as LoadForce, load_forces as load_forces
 from .invariants import (
     constraint_rates as constraint_rates,
     constraint_residuals as constraint_residuals,

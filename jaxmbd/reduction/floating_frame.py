@@ -220,6 +220,7 @@ def with_reduced(model: Assembly, beams: tuple[RitzBeams, ...]) -> Assembly:
         groups=groups,
         inertia=jnp.where(heavy[:, None, None], jnp.asarray(model.inertia)[np.array(frames)], 0),
         tree=tuple(map(renumber, model.tree[free:])),
+        measures=tuple(map(renumber, model.measures)),
         closing=tuple(map(renumber, model.closing)),
         loads=tuple(map(renumber, model.loads)),
         beams=tuple(dataclasses.replace(g, nodes=tuple(tuple(number[i] for i in places) for places in g.nodes)) for g in elements),

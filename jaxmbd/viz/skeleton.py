@@ -7,8 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly, as_assembly
-from ..joints import Fixed
+from ..joints import AbstractMeasure, Fixed
 from ..numerics.compile import compiled
 from ..numerics.polynomials import lagrange
 from ..post.beams import AlongBeam, along_beams, distances
@@ -114,11 +115,16 @@ def _positions(model: Assembly, q: Float[Array, "rows n"]) -> tuple[Array, list[
     """The frames of all bodies, and the two points of all joints, group by group."""
     frames = jax.vmap(model.frames)(q)
     ends = lambda rows, group: tuple(frame.origin for frame in group.frames(rows))
-    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in proper_joints(model)]
+    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in _drawn(model)]
+
+
+def _drawn(model: Assembly) -> list[JointGroup]:
+    """Groups of joints that hold bodies together."""
+    return [group for group in proper_joints(model) if not isinstance(group.kind, AbstractMeasure)]
 
 
 def _places(model: Assembly, origins: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[_Place]:
-    for group, (on_a, on_b) in zip(proper_joints(model), origins, strict=True):
+    for group, (on_a, on_b) in zip(_drawn(model), origins, strict=True):
         for i in range(group.count):
             yield _Place(group.a[i], group.b[i], not isinstance(group.kind, Fixed), on_a[:, i], on_b[:, i])
 
