@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.manifold import AbstractManifold
+from ..constraints.servo import Servo
 from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 
@@ -24,7 +25,8 @@ class Samples(eqx.Module):
 class StepInput(eqx.Module):
     """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share.
 
-    `carried` is what else a scheme carries from step to step, such as velocities and accelerations.
+    `carried` is what else a scheme carries from step to step, such as velocities and accelerations. With a `servo` some entries of the
+    control are unknown.
     """
 
     system: System
@@ -34,6 +36,7 @@ class StepInput(eqx.Module):
     p0: Vector
     control: PyTree = None
     carried: PyTree = None
+    servo: Servo | None = None
 
     @property
     def middle(self) -> Scalar:
