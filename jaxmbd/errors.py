@@ -54,8 +54,8 @@ _MEANING = {
     Result.NOT_REACHED: "an earlier step failed, or the start was wrong",
     Result.TURNED_OVER: "a body turned by almost half a turn, or inside out, in one step; take a smaller dt",
     Result.LOST_TURN: "the counted angle of a joint changed by half or full turns that its bodies did not make; take a smaller dt",
-    Result.NOT_DRIVEN: "no inputs were found with which the step meets the targets of its servo: the wanted motion is out of reach, passes a "
-    "singular position, jumps, or is driven by too few inputs or through springs; change the motion, the inputs or the start, or take a "
+    Result.NOT_DRIVEN: "no inputs were found with which the step meets the targets of its servo: the wanted motion is out of reach, passes "
+    "a singular position, jumps, or is driven by too few inputs or through springs; change the motion, the inputs or the start, or take a "
     "smaller dt",
     Result.INCONSISTENT_POSITION: "the position at the start does not fulfil the constraints (joints do not meet, or parameters changed "
     "and q0 did not); mbd.project(system, q0, v0) finds the nearest start that does, and assemble(..., solve=True) closes a mechanism",

@@ -43,7 +43,7 @@ def least_inputs(D: Float[Array, "r k"], servo: Servo) -> Float[Array, "k r"]:
 
 
 def first_inputs(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree) -> Float[Array, " k"]:
-    """Inputs with which targets stay met at the start of a motion, $\ddot b = \ddot\\gamma$, for schemes that begin with accelerations."""
+    r"""Inputs with which targets stay met at a start, $\ddot b = \ddot\gamma$, for schemes that begin with accelerations."""
     manifold, one, none = manifold_at(system, t, q), jnp.ones_like(t), jnp.zeros(servo.size, q.dtype)
     free, _ = manifold.acceleration(v, servo.control(given, servo.inputs(none)))
     rate = lambda t, q, v: jax.jvp(lambda t, q: servo.residual(system, t, q), (t, q), (one, v))[1]
@@ -76,9 +76,7 @@ def _driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar,
     return Driving(_renumbered(first_wrong(verdict, lacking), constraint_count(system, q)), cosines)
 
 
-def check_driving(
-    system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo | None, given: PyTree
-) -> Verdict | None:
+def check_driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo | None, given: PyTree) -> Verdict | None:
     """Refuse starts that miss a target or its rate, and inputs that cannot drive the targets; a verdict where numbers are hidden.
 
     A motion that goes on has a velocity of its own, and `v` is `None`.

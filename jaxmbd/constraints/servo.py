@@ -54,8 +54,9 @@ class Servo(eqx.Module):
         named = _by_name(targets)
         self.names, self.targets = tuple(named), tuple(named.values())
         self.unknown = _template(inputs)
-        given = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template(weights)
-        if jax.tree.structure(given) != jax.tree.structure(self.unknown):
+        given: Any = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template(weights)
+        structures: list[Any] = [jax.tree.structure(given), jax.tree.structure(self.unknown)]
+        if structures[0] != structures[1]:
             raise ModelError("weights of a Servo must be given like its inputs, a number for each")
         self.weights = jax.tree.map(lambda weight, like: positive("weights of a Servo", weight, np.shape(like)), given, self.unknown)
 

@@ -1,6 +1,7 @@
 """Steps whose inputs are unknown, and which have as many targets to meet."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,8 @@ class Driven(AbstractFormulation):
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         x, size = self.inner.guess(moves, problem)
-        return tuple(jnp.pad(part, (0, _rows(problem.step))) for part in (x, size))
+        more = (0, _rows(problem.step))
+        return jnp.pad(x, more), jnp.pad(size, more)
 
     def residual(self, x: Array, problem: Problem) -> Array:
         own, moves, step = self._own(x, problem), self.moves(x, problem), problem.step
@@ -41,7 +43,7 @@ class Driven(AbstractFormulation):
         twin, variable = self.inner.differentiated(step, problem)
         return self if twin is self.inner else Driven(twin), dataclasses.replace(variable, whole=problem.whole)
 
-    def restated(self, x: Array, moves: Moves, problem: Problem, twin: AbstractFormulation, variable: Problem) -> Array:
+    def restated(self, x: Array, moves: Moves, problem: Problem, twin: Any, variable: Problem) -> Array:
         acting = dataclasses.replace(variable, step=self.acting(x, problem))
         inner = self.inner.restated(self._own(x, problem), moves, problem, twin.inner, acting)
         return jnp.concatenate([inner, x[x.size - _rows(problem.step) :]])
@@ -60,7 +62,8 @@ class Driven(AbstractFormulation):
         if problem.whole is None:
             return step.servo.inputs(u)
         move = self.moves(x, problem)[-1]
-        _, D = response(step.system, step.middle, step.q0 + 0.5 * move, move / step.dt, step.servo, mean_control(step.control), problem.whole)
+        given, middle = mean_control(step.control), step.q0 + 0.5 * move
+        _, D = response(step.system, step.middle, middle, move / step.dt, step.servo, given, problem.whole)
         return step.servo.inputs(least_inputs(D, step.servo) @ u)
 
     def acting(self, x: Array, problem: Problem) -> StepInput:

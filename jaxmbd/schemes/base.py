@@ -1,14 +1,13 @@
 """What a time discretisation is: nodes inside a step, a momentum balance, and the directions of constraint forces."""
 
 import abc
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.manifold import AbstractManifold
-from ..constraints.servo import Servo
 from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 
@@ -36,7 +35,7 @@ class StepInput(eqx.Module):
     p0: Vector
     control: PyTree = None
     carried: PyTree = None
-    servo: Servo | None = None
+    servo: Any = None
 
     @property
     def middle(self) -> Scalar:

@@ -11,9 +11,9 @@ from jaxtyping import Array, ArrayLike, PyTree
 
 from ..constraints.consistency import check_position, check_start
 from ..constraints.counts import constraint_count, rank
+from ..constraints.driving import check_driving
 from ..constraints.functions import try_function
 from ..constraints.inputs import as_coordinates, require_finite, require_time_step, vector_like
-from ..constraints.driving import check_driving
 from ..constraints.judgement import judge_inputs
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
