@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from ..errors import ModelError
@@ -52,8 +53,8 @@ class Servo(eqx.Module):
     @checked
     def __init__(self, targets: Any, inputs: Any, weights: Any = None):
         named = _by_name(targets)
-        self.names, self.targets = tuple(named), tuple(named.values())
-        self.unknown = _template(inputs)
+        self.names, self.targets = tuple(named), jax.tree.map(_as_pytree, tuple(named.values()))
+        self.unknown = jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)), _template(inputs))
         given: Any = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template(weights)
         structures: list[Any] = [jax.tree.structure(given), jax.tree.structure(self.unknown)]
         if structures[0] != structures[1]:
@@ -141,6 +142,11 @@ def _by_name(targets: Any) -> dict[str, Any]:
         if not hasattr(target, "residual") or isinstance(target, type):
             raise ModelError(f"target {name!r} of a Servo must have a method residual(system, t, q), but {target!r} was given")
     return {str(name): target for name, target in targets.items()}
+
+
+def _as_pytree(leaf: Any) -> Any:
+    """A plain function in a target is no leaf of it."""
+    return Partial(leaf) if callable(leaf) else leaf
 
 
 def _template(inputs: Any) -> PyTree:
