@@ -93,7 +93,8 @@ def test_a_closed_loop_with_more_motors_than_needed(linkage):
     system, q0 = linkage
     start = float(q0[-2])
     run = dict(dt=0.02, steps=STEPS, scheme=mbd.EnergyMomentum(), formulation=mbd.NullSpace())
-    found = inverse_dynamics(system, q0, jnp.zeros_like(q0), motion={"crank": Coordinate("hinge 1", lambda t: start + 2 * bump(2 * t))}, **run)
+    crank = Coordinate("hinge 1", lambda t: start + 2 * bump(2 * t))
+    found = inverse_dynamics(system, q0, jnp.zeros_like(q0), motion={"crank": crank}, **run)
     motion, u = found.trajectory, found.inputs
     assert motion.redundant in (0, 3)
     angles = post.joint_coordinates(system, motion)
@@ -220,7 +221,7 @@ def test_mistakes_are_told_where_they_are_made(make, message):
 
 def test_names_that_nothing_has_are_told(arm):
     system, q0 = arm
-    with pytest.raises(mbd.ModelError, match="there is no joint with a coordinate.*'sholder'.*shoulder"):
+    with pytest.raises(mbd.ModelError, match=r"there is no joint with a coordinate.*'sholder'.*shoulder"):
         inverse_dynamics(system, q0, motion=Coordinate("sholder", 0.0), inputs="turn", dt=0.1, steps=1)
     with pytest.raises(mbd.ModelError, match="no motor"):
         inverse_dynamics(system, q0, 0 * q0, motion=TARGETS, inputs=["turn", "lft"], dt=0.1, steps=1)

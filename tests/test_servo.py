@@ -170,7 +170,7 @@ def test_starts_off_the_target_are_refused(pendulum):
     run = lambda q0, v0=None, **how: mbd.simulate(pendulum, q0, v0, dt=DT, steps=STEPS, servo=BY_TORQUE, controls=NO_PUSH, **how)
     with pytest.raises(mbd.ModelError, match=r"target 'swing' at t = 0: .* being 0.1 where 0.0 is wanted; .*consistent_start"):
         run([np.sin(0.1), -np.cos(0.1)])
-    with pytest.raises(mbd.ModelError, match="v0 does not follow target 'swing' .* being 0.3 where 0.0 is wanted"):
+    with pytest.raises(mbd.ModelError, match=r"v0 does not follow target 'swing' .* being 0.3 where 0.0 is wanted"):
         run([0.0, -1.0], [0.3, 0.0])
     inside = jax.jit(lambda v: run(jnp.array([0.0, -1.0]), v, throw=False))(jnp.array([0.3, 0.0]))
     assert inside.results[0] == mbd.Result.INCONSISTENT_VELOCITY
