@@ -29,6 +29,7 @@ ROOMS = [
     "simulation",
     "statics",
     "reduction",
+    "inverse",
     "post",
     "viz",
     "gallery",

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ..constraints.counts import constraint_count, fulfilled
 from ..constraints.manifold import AbstractManifold, manifold_at
@@ -25,12 +25,16 @@ Moves = Float[Array, "s n"]
 
 
 class Problem(eqx.Module):
-    """One step to be solved: its scheme, what is known before it, and what the formulation prepared once for it."""
+    """One step to be solved: its scheme, what is known before it, and what the formulation prepared once for it.
+
+    `whole` is a split by all constraints, where inputs of the step are chosen by what they can do.
+    """
 
     scheme: AbstractScheme
     step: StepInput
     split: Split
     basis: Float[Array, "n d"]
+    whole: Split | None = None
 
     @property
     def manifold(self) -> AbstractManifold:
@@ -98,6 +102,20 @@ class AbstractFormulation(eqx.Module):
     def units(self, problem: Problem) -> tuple[np.ndarray, int]:
         """Which equations are balances, and how many of the unknowns are multipliers (the last ones)."""
         return np.arange(problem.scheme.stages * problem.basis.shape[1]), 0
+
+    def restated(
+        self, x: Float[Array, " k"], moves: Moves, problem: Problem, twin: "AbstractFormulation", variable: Problem
+    ) -> Float[Array, " k"]:
+        """The unknowns of the equations that are differentiated, at a solution of its own ones, if these are others."""
+        return twin.unknowns(moves, variable)
+
+    def unknowns(self, moves: Moves, problem: Problem) -> Float[Array, " k"]:
+        """The unknowns that belong to moves; of formulations whose equations are differentiated for others."""
+        raise NotImplementedError
+
+    def inputs(self, x: Float[Array, " k"], problem: Problem) -> PyTree:
+        """The inputs of the step, if they are among the unknowns."""
+        return None
 
     @abc.abstractmethod
     def moves(self, x: Float[Array, " k"], problem: Problem) -> Moves:

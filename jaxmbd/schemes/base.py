@@ -1,7 +1,7 @@
 """What a time discretisation is: nodes inside a step, a momentum balance, and the directions of constraint forces."""
 
 import abc
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,7 +25,8 @@ class Samples(eqx.Module):
 class StepInput(eqx.Module):
     """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share.
 
-    `carried` is what else a scheme carries from step to step, such as velocities and accelerations, `memory` what friction remembers.
+    `carried` is what else a scheme carries from step to step, such as velocities and accelerations, `memory` what friction remembers. With
+    a `servo` some entries of the control are unknown.
     """
 
     system: System
@@ -36,6 +37,7 @@ class StepInput(eqx.Module):
     control: PyTree = None
     carried: PyTree = None
     memory: PyTree = None
+    servo: Any = None
 
     def friction(self, moves: Float[Array, "s n"]) -> tuple[Vector, PyTree]:
         """The mean force of the friction that the system has, and what is remembered at the end of the step."""

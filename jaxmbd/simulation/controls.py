@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ..assembly.model import assembly_in
+from ..constraints.driving import first_inputs
 from ..constraints.inputs import require_finite
+from ..constraints.servo import Servo
 from ..errors import ModelError
 from ..numerics.trial import explained
-from ..schemes import Samples
-from ..system import System
+from ..schemes import AbstractScheme, Samples
+from ..system import Scalar, System, Vector
 from .trajectory import Origin
 
 
@@ -25,10 +27,15 @@ class Controls(NamedTuple):
     last: PyTree = None
 
 
-def controls_of(system: System, controls: PyTree | Callable, origin: Origin, before: Array | int, steps: int) -> Controls:
-    """What forces see in `steps` steps, so many having been taken `before`."""
+def controls_of(
+    system: System, controls: PyTree | Callable, origin: Origin, before: Array | int, steps: int, servo: Servo | None = None
+) -> Controls:
+    """What forces see in `steps` steps, so many having been taken `before`, but for the unknown inputs of a servo."""
+    if servo is not None and not system.controlled:
+        lacking = "its forces take no fifth argument" if assembly_in(system) is None else "no load of the mechanism is a Motor"
+        raise ModelError(f"a servo was given, but its inputs cannot act: {lacking}")
     if controls is None:
-        if system.controlled:
+        if system.controlled and servo is None:
             raise ModelError(f"the forces of this system take a control: pass controls to simulate{_motors(system)}")
         return Controls()
     if not system.controlled:
@@ -81,3 +88,9 @@ def _of_table(rows: PyTree, origin: Origin) -> Controls:
     table = jax.tree.map(lambda leaf, one: leaf + ahead * (leaf - one), rows, earlier)
     first = jax.tree.map(lambda leaf, one: 0.5 * (leaf[0] + one), rows, before)
     return Controls(table, first, jax.tree.map(lambda leaf: leaf[-1], rows))
+
+
+def first_control(system: System, t: Scalar, q: Vector, v: Vector, scheme: AbstractScheme, given: PyTree, servo: Servo) -> PyTree:
+    """The control at a start, where the inputs of a servo count for schemes that begin with accelerations alone."""
+    u = first_inputs(system, t, q, v, servo, given) if scheme.acting == "end" else jnp.zeros(servo.size, q.dtype)
+    return servo.control(given, servo.inputs(u))

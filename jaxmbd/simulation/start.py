@@ -71,6 +71,17 @@ def unjudged_state(
     return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried, system.memory(q0) if memory is None else memory)
 
 
+def memory_like(system: System, q0: Vector, memory: PyTree) -> PyTree:
+    """A memory that fits the friction of the system, in the dtype of the coordinates."""
+    if memory is None:
+        return None
+    wanted = jax.eval_shape(system.memory, q0)
+    if jax.tree.map(jnp.shape, memory) != jax.tree.map(lambda leaf: leaf.shape, wanted):
+        row = "jax.tree.map(lambda column: column[row], trajectory.memory)"
+        raise ModelError(f"memory must be one row of trajectory.memory of a motion of this system: {row}")
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, q0.dtype), memory)
+
+
 def blamed(state: State, *verdicts: Verdict | None) -> State:
     """The state with the code of the first thing that is wrong with it, unless it has failed before: no step is taken from it."""
     hidden = [verdict for verdict in verdicts if verdict is not None]

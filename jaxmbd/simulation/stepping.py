@@ -1,5 +1,7 @@
 """One time step: its solution, how it ended, and what it predicts of the next one."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,9 +11,10 @@ from jaxtyping import Array, Float, PyTree
 from ..constraints.calculus import constraint_slopes
 from ..constraints.inputs import require_time_step, try_functions
 from ..constraints.judgement import judge_inputs
+from ..constraints.servo import Servo
 from ..constraints.units import extents
 from ..errors import ModelError, Result
-from ..formulations import AbstractFormulation, Multipliers
+from ..formulations import AbstractFormulation, Multipliers, acting_control
 from ..numerics.arguments import checked
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
@@ -44,13 +47,16 @@ def step(
     once("functions", (system, state.q), lambda: try_functions(system, state.q, "state"))
     require_time_step(dt)
     state = blamed(state, judge_inputs((system, state.t, state.q, state.incoming, state.carried, state.memory, control), state.q, dt))
-    return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
+    after, moves, _ = advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
+    return after, moves
 
 
-def advance(system: System, state: State, dt: Scalar, method: Method, control: PyTree) -> tuple[State, Float[Array, "s n"]]:
-    """One time step of a system whose Lagrangian is known."""
+def advance(
+    system: System, state: State, dt: Scalar, method: Method, control: PyTree, servo: Servo | None = None
+) -> tuple[State, Float[Array, "s n"], PyTree]:
+    """One time step of a system whose Lagrangian is known, with the inputs that a servo took, zero where the step failed."""
     scheme = method.scheme
-    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried, state.memory)
+    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried, state.memory, servo)
     alive = state.status.result == Result.SUCCESS
     guess = scheme.predict(state.displacement, before)
     solution = solve_step(before, guess, alive, method)
@@ -58,6 +64,9 @@ def advance(system: System, state: State, dt: Scalar, method: Method, control: P
     moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS
     prediction = _extrapolate(scheme, state.previous, moves)
+    inputs = jax.tree.map(lambda leaf: jnp.where(good, leaf, 0), solution.inputs)
+    if servo is not None:
+        before = dataclasses.replace(before, control=acting_control(servo, control, inputs))
     incoming, carried, memory = scheme.passed_on(moves, before)
     after = State(
         state.step + 1,
@@ -72,7 +81,7 @@ def advance(system: System, state: State, dt: Scalar, method: Method, control: P
         state.origin,
     )
     held = eqx.tree_at(lambda s: s.status, state, status)
-    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves
+    return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves, inputs
 
 
 def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
@@ -88,12 +97,23 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
         result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
+    if before.servo is not None:
+        result, worst, violation = _of_servo(before, q1, result, worst, violation)
     leaps = system.structure.leaps
     if leaps is not None:
         leapt = jnp.max(jax.vmap(lambda move: leaps(before.q0, move))(solution.moves))
         result = jnp.where(result == Result.SUCCESS, leapt, result)
     now = Status(result, solution.steps, solution.residual, worst, violation)
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
+
+
+def _of_servo(before: StepInput, q1: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
+    """The same with targets, which count downwards from -2: where no step is found that meets them, one of them is to blame."""
+    missed = jnp.abs(before.servo.residual(before.system, before.t0 + before.dt, q1))
+    failed = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR)
+    place = jnp.argmax(missed).astype(jnp.int32)
+    named = lambda target, constraint: jnp.where(failed, target, constraint)
+    return named(jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(missed[place], violation)
 
 
 def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:

@@ -11,24 +11,26 @@ from jaxtyping import Array, ArrayLike, PyTree
 
 from ..constraints.consistency import check_position, check_start
 from ..constraints.counts import constraint_count, rank
+from ..constraints.driving import check_driving
 from ..constraints.functions import try_function
 from ..constraints.inputs import as_coordinates, require_finite, require_time_step, vector_like
 from ..constraints.judgement import judge_inputs
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
+from ..constraints.servo import Servo
 from ..errors import ModelError, Result, explanations
-from ..formulations import AbstractFormulation, Multipliers
+from ..formulations import AbstractFormulation, Driven, Multipliers, acting_control
 from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, AbstractVariational, Midpoint, Own, StepInput
 from ..system import System, Vector, VectorLike
-from .controls import Controls, controls_of
+from .controls import Controls, controls_of, first_control
 from .record import Departure, Node, Reader, Row, append, read_columns
 from .save import Save
 from .solving import Method
-from .start import Verdicts, blamed, check_resumed, discrete_momentum, fingerprint, unjudged_state
+from .start import Verdicts, blamed, check_resumed, discrete_momentum, fingerprint, memory_like, unjudged_state
 from .stepping import advance
 from .trajectory import Origin, State, Trajectory
 
@@ -49,6 +51,7 @@ def simulate(
     newton: Newton = Newton(),
     controls: PyTree | Callable = None,
     memory: PyTree = None,
+    servo: Servo | None = None,
     save: Save | int | Literal["end"] | None = None,
     throw: bool = True,
 ) -> Trajectory:
@@ -68,6 +71,8 @@ def simulate(
       step, which holds over the step; it is passed to forces that take a fifth argument. Schemes that balance forces at the end of
       a step take a row as the value in its middle, and continue the line through it and the row before it.
     - `memory`: what friction remembers at the start, a row of `trajectory.memory` of another motion; by default it holds nothing yet.
+    - `servo`: targets that are met at the end of every step, and which entries of the control are unknown for it (`mbd.inverse.Servo`).
+      `trajectory.inputs` are those found. Steps are solved with dense matrices then.
     - `save`: a row every `save` steps (default 1), `"end"` for the last state alone, or a `Save`, which also says which fields.
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
@@ -82,15 +87,21 @@ def simulate(
     kept.stride(steps)
     if start is None:
         system, start_at, origin, verdicts = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
-        given = controls_of(system, controls, origin, 0, steps)
-        state = _first_state(system, *start_at, _with_last_control(origin, given), given.first, _memory_like(system, start_at[0], memory))
+        servo = servo if servo is None else servo.astype(origin.dt.dtype)
+        given = controls_of(system, controls, origin, 0, steps, servo)
+        driven = check_driving(system.with_step(origin.dt), origin.t0, *start_at, origin.dt, servo, given.first)
+        state = _first_state(
+            system, *start_at, _with_last_control(origin, given), given.first, servo, _memory_like(system, start_at[0], memory)
+        )
     else:
         system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1, memory))
-        given = controls_of(system, controls, origin, start.step, steps)
+        servo = servo if servo is None else servo.astype(origin.dt.dtype)
+        given = controls_of(system, controls, origin, start.step, steps, servo)
+        driven = check_driving(system.with_step(origin.dt), start.t, start.q, None, origin.dt, servo, given.first)
         state = eqx.tree_at(lambda s: s.origin, state, _with_last_control(origin, given))
-    state = blamed(state, *verdicts, judge_inputs(given.table, state.q))
-    method = Method(origin.scheme, formulation, newton)
-    trajectory = _run(system, state, state.origin or origin, given._replace(last=None), method, steps, kept)
+    state = blamed(state, *verdicts, judge_inputs((given.table, servo), state.q), driven)
+    method = Method(origin.scheme, formulation if servo is None else Driven(formulation), newton)
+    trajectory = _run(system, state, state.origin or origin, given._replace(last=None), servo, method, steps, kept)
     if not throw:
         return trajectory
     if known(trajectory.successful) is None:
@@ -104,26 +115,30 @@ FAILURES = explanations("a step failed", "call simulate(..., throw=False) and th
 
 
 class _Marks(eqx.Module):
-    """What is kept of the steps between two rows: moves of the first, all of the last, the most iterations, the largest residual."""
+    """What is kept of the steps between two rows: the first, the last and its inputs, the most iterations, the largest residual."""
 
-    moves: Array | None
+    first: Departure | None
     last: Departure | None
+    inputs: PyTree
     newton_steps: Array
     residual: Array
 
-    def with_step(self, index: Array, left: Departure, after: State) -> "_Marks":
+    def with_step(self, index: Array, left: Departure, inputs: PyTree, after: State) -> "_Marks":
         """With one more step, the first one if its index is zero."""
         return _Marks(
-            None if self.moves is None else jnp.where(index == 0, left.moves, self.moves),
+            jax.tree.map(lambda new, old: jnp.where(index == 0, new, old), left, self.first) if self.first is not None else None,
             None if self.last is None else left,
+            inputs if self.inputs is not None else None,
             jnp.maximum(self.newton_steps, after.status.newton_steps),
             jnp.maximum(self.residual, after.status.residual),
         )
 
 
 @compiled
-def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree, memory: PyTree) -> State:
+def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree, servo: Servo | None, memory: PyTree) -> State:
     """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
+    if servo is not None:
+        control = first_control(system.with_step(origin.dt), origin.t0, q0, v0, origin.scheme, control, servo)
     if system.controlled:
         try_function(system, "forces", q0, control)
     state = unjudged_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control, memory)
@@ -132,42 +147,50 @@ def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control
 
 
 @compiled
-def _run(system: System, state: State, origin: Origin, controls: Controls, method: Method, steps: int, save: Save) -> Trajectory:
+def _run(
+    system: System, state: State, origin: Origin, controls: Controls, servo: Servo | None, method: Method, steps: int, save: Save
+) -> Trajectory:
     """Scan over saved rows, and inside over the steps between them; a row keeps what its fields follow from."""
     initial = eqx.tree_at(lambda s: s.origin, state, None)
     save.try_reduction(state.t, state.q)
     dt, scheme, stride, only_end = origin.dt, method.scheme, save.stride(steps), save.every == "end"
     system = system.with_step(dt)
-    reader = Reader(system, scheme, dt, controls.first)
     leaving = not only_end and save.asks("stages", "multipliers", "reaction")
     arriving = scheme.acting != "start" and save.asks("multipliers")
+    reader = Reader(system, scheme, dt, controls.first)
+    if servo is not None and arriving:
+        node = Node.of(initial)
+        v, _ = reader.motion(node, reader.manifold(node))
+        reader = reader._replace(control=first_control(system, node.t, node.q, v, scheme, controls.first, servo))
+
+    def acting(control, inputs):
+        return control if servo is None else acting_control(servo, control, inputs)
 
     def one(now, inputs):
         (state, total, marks), (index, control) = now, inputs
-        after, moves = advance(system, state, dt, method, control)
+        after, moves, inputs = advance(system, state, dt, method, control, servo)
         after = eqx.tree_at(lambda s: s.t, after, origin.t0 + dt * after.step.astype(dt.dtype))
-        marks = marks.with_step(index, Departure(Node.of(state), moves, control), after)
+        marks = marks.with_step(index, Departure(Node.of(state), moves, acting(control, inputs)), inputs, after)
         return (after, _reduced(save, total, reader, after), marks), None
 
     def row(carry, inputs):
         state, total = carry
-        first, node = _first(inputs[1]), Node.of(state)
+        node, none = Node.of(state), None if servo is None else servo.inputs(jnp.zeros(servo.size, dt.dtype))
         moves = jnp.zeros((scheme.stages, state.q.size), state.q.dtype)
-        blank = Departure(node, moves, first) if arriving else None
-        marks = _Marks(moves if leaving else None, blank, jnp.int32(0), jnp.zeros((), dt.dtype))
+        blank = Departure(node, moves, acting(_first(inputs[1]), none))
+        marks = _Marks(blank if leaving else None, blank if arriving else None, none, jnp.int32(0), jnp.zeros((), dt.dtype))
         begun = (state, total, marks)
         (after, total, marks), _ = jax.lax.scan(one, begun, inputs)
-        departure = Departure(node, marks.moves, first) if leaving else None
         kept = None if only_end else node if save.asks(*RICH) else Node(node.t, node.q)
         outcome = (after.status.result, marks.newton_steps, marks.residual)
-        return (after, total), (kept, departure, marks.last, outcome)
+        return (after, total), (kept, marks.first, marks.last, marks.inputs, outcome)
 
     count = jnp.arange(steps, dtype=jnp.int32) % stride
     inputs = jax.tree.map(lambda leaf: leaf.reshape(steps // stride, stride, *leaf.shape[1:]), (count, controls.table))
-    (final, total), (kept, left, arrived, outcome) = jax.lax.scan(row, (initial, save.initial), inputs)
+    (final, total), (kept, left, arrived, taken, outcome) = jax.lax.scan(row, (initial, save.initial), inputs)
     nodes = jax.tree.map(lambda leaf: leaf[None], Node.of(final)) if only_end else _with_last(kept, final)
     arrived = left if stride == 1 and leaving else arrived
-    columns = read_columns(reader, save, nodes, left, arrived, initial.step)
+    columns = read_columns(reader, save, nodes, left, arrived, initial.step) | ({"inputs": taken} if save.asks("inputs") else {})
     results, newton_steps, residuals = _outcomes(outcome, final.step - initial.step, initial.status.result, stride, only_end)
     return Trajectory(
         t=nodes.t,
@@ -180,6 +203,7 @@ def _run(system: System, state: State, origin: Origin, controls: Controls, metho
         stride=stride,
         fields=save.fields,
         redundant=constraint_count(system, final.q) - rank(system, final.q),
+        targets=() if servo is None else servo.rows(system, final.q),
         reduced=total,
         **columns,
     )
@@ -274,17 +298,6 @@ def _scheme_of(system: System, scheme: AbstractScheme | None) -> AbstractScheme:
     if isinstance(scheme, Own) != system.has("discrete_lagrangian") and not system.has("lagrangian") and not system.has("kinetic"):
         raise ModelError("this system has only a discrete Lagrangian, so its scheme is given: leave scheme unset")
     return scheme
-
-
-def _memory_like(system: System, q0: Vector, memory: PyTree) -> PyTree:
-    """A memory that fits the friction of the system, in the dtype of the coordinates."""
-    if memory is None:
-        return None
-    wanted = jax.eval_shape(system.memory, q0)
-    if jax.tree.map(jnp.shape, memory) != jax.tree.map(lambda leaf: leaf.shape, wanted):
-        row = "jax.tree.map(lambda column: column[row], trajectory.memory)"
-        raise ModelError(f"memory must be one row of trajectory.memory of a motion of this system: {row}")
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, q0.dtype), memory)
 
 
 def _check_steps(steps: int) -> None:

@@ -75,6 +75,9 @@ class Trajectory(eqx.Module):
     Schemes whose constraint forces act over a step or at its end have momenta and velocities of their own, which fulfil the hidden
     constraints only up to the error of the scheme; their multipliers belong to steps and are given as means at the nodes.
 
+    `inputs` are those that a servo took in the step that led to a row, the first row aside, by name: of a motion of which every step is
+    saved they are what `controls` takes. They are zero where that step failed. `targets` names the rows of its targets.
+
     `redundant` is the number of constraints that follow from the others, as far as that was found.
 
     Columns that `Save(fields=...)` did not ask for are `None`. `reduced` is the total of `Save(reduce=...)`, `final` the last state, with
@@ -91,6 +94,7 @@ class Trajectory(eqx.Module):
     stride: int = eqx.field(static=True)
     fields: tuple[str, ...] = eqx.field(static=True)
     redundant: int = eqx.field(static=True)
+    targets: tuple[str, ...] = eqx.field(static=True, default=())
     q: Float[Array, "rows n"] | Any = None
     v: Float[Array, "rows n"] | Any = None
     p: Float[Array, "rows n"] | Any = None
@@ -100,6 +104,7 @@ class Trajectory(eqx.Module):
     stages: Float[Array, "rows inside n"] | Any = None
     carried: PyTree = None
     memory: PyTree = None
+    inputs: PyTree = None
     reduced: PyTree = None
 
     @property
@@ -144,7 +149,7 @@ class Trajectory(eqx.Module):
         state = jax.tree.map(lambda leaf: leaf[first], eqx.tree_at(lambda s: s.origin, final, None, is_leaf=lambda x: x is None))
         dt = np.broadcast_to(np.asarray(dts), codes.shape)[first]
         where = f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
-        raise SimulationError(where + _describe_failure(state, float(dt), system), self)
+        raise SimulationError(where + _describe_failure(state, float(dt), system, self.targets), self)
 
     def poisoned(self) -> "Trajectory":
         """Not a number wherever a step failed, so that a derivative taken without its value is loud too."""
@@ -153,7 +158,7 @@ class Trajectory(eqx.Module):
         return eqx.tree_at(motion, self, [factor * column for column in motion(self)])
 
 
-def _describe_failure(state: State, dt: float, system: System | None) -> str:
+def _describe_failure(state: State, dt: float, system: System | None, targets: tuple[str, ...]) -> str:
     status, step = state.status, int(state.step)
     result = Result(int(status.result))
     if result.of_start:
@@ -171,4 +176,6 @@ def _describe_failure(state: State, dt: float, system: System | None) -> str:
         when = "" if result.of_start else " at the last iterate"
         how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
         text += f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."
+    elif int(status.worst) < -1:
+        text += f" Worst target: {targets[-2 - int(status.worst)]!r}, off by {float(status.violation):.3g}."
     return text + (" No step was taken." if result.of_start else f" The {step} steps before it are in the trajectory of this error.")

@@ -1,0 +1,145 @@
+r"""What inputs do to targets: the matrix $D = Db\,P\,(P^T M P)^{-1} P^T B^T$, and starts from which inputs can drive a motion."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from ..errors import ModelError, Result
+from ..numerics.arrays import known
+from ..numerics.compile import compiled
+from ..numerics.lapack import singular_values, solve
+from ..system import Scalar, System, Vector
+from .calculus import constraint_jacobian, mass_matrix
+from .counts import constraint_count
+from .judgement import Verdict, first_wrong, judge_position, judge_start
+from .manifold import manifold_at
+from .servo import AbstractTarget, Servo, with_targets
+from .split import Split
+from .units import row_size, sizes
+
+
+def response(
+    system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree, at: Split
+) -> tuple[Float[Array, "n k"], Float[Array, "r k"]]:
+    """Accelerations of the coordinates by a unit of each input within the constraints that a split picks; and of the targets, $D$."""
+    zero = jnp.zeros(servo.size, q.dtype)
+    pushed = jax.jacfwd(lambda u: system.forces(t, q, v, servo.control(given, servo.inputs(u))))(zero)
+    M, G = mass_matrix(system, t, q, v), at.independent(constraint_jacobian(system, t, q))
+    none = jnp.zeros((G.shape[0], G.shape[0]), q.dtype)
+    moved = solve(jnp.block([[M, G.T], [G, none]]), jnp.pad(pushed, ((0, G.shape[0]), (0, 0))))[: q.size]
+    return moved, jax.vmap(lambda a: jax.jvp(lambda q: servo.residual(system, t, q), (q,), (a,))[1], 1, 1)(moved)
+
+
+def least_inputs(D: Float[Array, "r k"], servo: Servo) -> Float[Array, "k r"]:
+    r"""$W^{-1} D^T$: inputs of least weight $u^T W u$ among those with the same $D u$ are combinations of its columns."""
+    weights = ravel_pytree(servo.weights)[0].astype(D.dtype)
+    return D.T / weights[:, None]
+
+
+def first_inputs(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree) -> Float[Array, " k"]:
+    r"""Inputs with which targets stay met at a start, $\ddot b = \ddot\gamma$, for schemes that begin with accelerations."""
+    manifold, one, none = manifold_at(system, t, q), jnp.ones_like(t), jnp.zeros(servo.size, q.dtype)
+    free, _ = manifold.acceleration(v, servo.control(given, servo.inputs(none)))
+    rate = lambda t, q, v: jax.jvp(lambda t, q: servo.residual(system, t, q), (t, q), (one, v))[1]
+    missed = jax.jvp(rate, (t, q, v), (one, v, free))[1]
+    _, D = response(system, t, q, v, servo, given, manifold.split())
+    W = least_inputs(D, servo)
+    return -W @ solve(D @ W, missed)
+
+
+class Driving(eqx.Module):
+    """What is known of a start: whether targets are met there, and what inputs do to them, as cosines between motions and targets."""
+
+    verdict: Verdict
+    cosines: Float[Array, "r k"]
+
+
+@compiled
+def _driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo, given: PyTree) -> Driving:
+    """How a start looks to a servo, in one compilation."""
+    both, manifold = with_targets(system, servo, q), manifold_at(system, t, q)
+    verdict = judge_position(both, t, q) if v is None else judge_start(both, t, q, v, dt)
+    moved, D = response(system, t, q, jnp.zeros_like(q) if v is None else v, servo, given, manifold.split())
+    size = sizes(system, q)
+    slopes = jax.jacfwd(lambda q: servo.residual(system, t, q))(q) * size
+    lengths = jnp.linalg.norm(moved / size[:, None], axis=0)
+    acting = lengths > jnp.finfo(q.dtype).eps ** 0.75 * jnp.max(lengths)
+    cosines = jnp.where(acting, D / jnp.where(acting, lengths, 1), 0) / row_size(slopes)[:, None]
+    undriven = jnp.sum(singular_values(cosines) > _tolerance(q.dtype)) < D.shape[0]
+    lacking = Verdict(jnp.where(undriven, jnp.int32(Result.NOT_DRIVEN), 0), jnp.int32(-1), jnp.zeros((), q.dtype))
+    return Driving(_renumbered(first_wrong(verdict, lacking), constraint_count(system, q)), cosines)
+
+
+def check_driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo | None, given: PyTree) -> Verdict | None:
+    """Refuse starts that miss a target or its rate, and inputs that cannot drive the targets; a verdict where numbers are hidden.
+
+    A motion that goes on has a velocity of its own, and `v` is `None`.
+    """
+    if servo is None:
+        return None
+    rows = servo.rows(system, q)
+    if len(rows) > servo.size:
+        raise ModelError(
+            f"the targets {_listed(dict.fromkeys(rows))} have {len(rows)} components, but there are only {servo.size} inputs, "
+            f"{_listed(servo.input_names)}, to meet them: give more inputs, or fewer targets"
+        )
+    found = _driving(*jax.lax.stop_gradient((system, t, q, v, dt, servo, given)))
+    code = known(found.verdict.result)
+    if code is None:
+        return found.verdict
+    worst = -2 - int(found.verdict.worst)
+    if code == Result.NOT_DRIVEN:
+        raise ModelError(_why_not_driven(servo, rows, np.asarray(found.cosines), float(t)))
+    if code != Result.SUCCESS and worst >= 0:
+        raise ModelError(_why_missed(servo, rows[worst], system, t, q, v, Result(int(code)), float(found.verdict.violation)))
+    return None
+
+
+def _why_not_driven(servo: Servo, rows: tuple[str, ...], cosines: np.ndarray, t: float) -> str:
+    tolerance = _tolerance(cosines.dtype)
+    idle = [name for name, column in zip(servo.input_names, cosines.T, strict=True) if np.max(np.abs(column)) <= tolerance]
+    unmoved = [name for name, row in zip(rows, cosines, strict=True) if np.max(np.abs(row)) <= tolerance]
+    found = int(np.sum(np.linalg.svd(cosines, compute_uv=False) > tolerance))
+    told = f"; {_listed(idle)} moves none of them" if idle else ""
+    told += f"; {_listed(dict.fromkeys(unmoved))} is moved by no input" if unmoved else ""
+    return (
+        f"at t = {t:g} the inputs {_listed(servo.input_names)} drive only {found} of the {len(rows)} components of the targets "
+        f"{_listed(dict.fromkeys(rows))} by their accelerations{told}. Give other inputs or targets, start away from a singular position, "
+        "or approach a motion that is driven through springs or pendula over the whole horizon at once"
+    )
+
+
+def _why_missed(servo: Servo, name: str, system: System, t: Scalar, q: Vector, v: Vector | None, code: Result, off: float) -> str:
+    target = servo.targets[servo.names.index(name)]
+    advice = "mbd.inverse.consistent_start(system, servo, q0, v0) finds a start that does"
+    if code is Result.INCONSISTENT_POSITION:
+        measured = lambda: (target.value(system, t, q), target.wanted(t))
+        begun = f"q0 does not meet target {name!r} at t = {float(t):g}: it is off by {off:.3g}"
+    else:
+        rate = lambda t, q: jax.jvp(lambda t, q: jnp.asarray(target.value(system, t, q)), (t, q), (jnp.ones_like(t), v))[1]
+        measured = lambda: (rate(t, q), jax.jvp(lambda t: jnp.asarray(target.wanted(t)), (t,), (jnp.ones_like(t),))[1])
+        begun = f"v0 does not follow target {name!r} at t = {float(t):g}: its rate is off by {off:.3g}"
+    if not isinstance(target, AbstractTarget):
+        return f"{begun}; {advice}"
+    value, wanted = (np.round(np.asarray(part, float), 6).tolist() for part in measured())
+    return f"{begun}, being {value} where {wanted} is wanted; {advice}"
+
+
+def _renumbered(verdict: Verdict, count: int) -> Verdict:
+    """Targets count downwards from -2, constraints upwards from 0."""
+    return Verdict(verdict.result, jnp.where(verdict.worst >= count, count - 2 - verdict.worst, verdict.worst), verdict.violation)
+
+
+def _tolerance(dtype: Any) -> float:
+    """Cosines below this are rounding."""
+    return float(jnp.finfo(dtype).eps) ** 0.5
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
