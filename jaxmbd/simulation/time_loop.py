@@ -90,9 +90,8 @@ def simulate(
         servo = servo if servo is None else servo.astype(origin.dt.dtype)
         given = controls_of(system, controls, origin, 0, steps, servo)
         driven = check_driving(system.with_step(origin.dt), origin.t0, *start_at, origin.dt, servo, given.first)
-        state = _first_state(
-            system, *start_at, _with_last_control(origin, given), given.first, servo, _memory_like(system, start_at[0], memory)
-        )
+        remembered = memory_like(system, start_at[0], memory)
+        state = _first_state(system, *start_at, _with_last_control(origin, given), given.first, servo, remembered)
     else:
         system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1, memory))
         servo = servo if servo is None else servo.astype(origin.dt.dtype)
