@@ -4,7 +4,7 @@ Virtual power $\mathcal P(w)$ is linear in virtual rates $w$ of the frames; the 
 coordinates of the bodies are.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -61,7 +61,7 @@ class AbstractOnCoordinate(eqx.Module):
         """The coordinates that it needs, by joint and number; the one that it acts on is the first."""
         return ((self.joint, self.index),)
 
-    def bare(self) -> Self:
+    def bare(self) -> "AbstractOnCoordinate":
         """The same without names, so that those of one kind can be stacked."""
         return eqx.tree_at(lambda load: load.joint, self, None)
 

@@ -41,12 +41,13 @@ def load_forces(system: System, trajectory: Trajectory, controls: PyTree | Calla
         acting += [(group, group.forces(control)) for group in model.motors]
         return {name: found for group, forces in acting for name, found in _by_name(group, forces, rates)}
 
-    return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, given)
+    return {name: LoadForce(*found) for name, found in jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, given).items()}
 
 
-def _by_name(group: Any, forces: Float[Array, " count"], rates: Float[Array, " g"]):
+def _by_name(group: Any, forces: Float[Array, " count"], rates: Float[Array, " g"]) -> list[tuple[str, tuple[Array, Array]]]:
+    """Force and power of each load of a group."""
     power = forces * rates[np.array(group.gauges)]
-    return [(name, LoadForce(forces[i], power[i])) for i, name in enumerate(group.names)]
+    return [(name, (forces[i], power[i])) for i, name in enumerate(group.names)]
 
 
 def _controls(model: Assembly, controls: PyTree | Callable, trajectory: Trajectory) -> PyTree:
