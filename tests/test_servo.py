@@ -99,7 +99,9 @@ def computed_torque(t):
     return np.array([on_first + on_second, on_second])
 
 
-@pytest.mark.parametrize("scheme", [mbd.Midpoint(), mbd.EnergyMomentum()], ids=["midpoint", "energy-momentum"])
+@pytest.mark.parametrize(
+    "scheme", [mbd.Midpoint(), pytest.param(mbd.EnergyMomentum(), marks=pytest.mark.slow)], ids=["midpoint", "conserving"]
+)
 def test_inputs_are_of_order_two_in_the_middle_of_steps(arm, scheme):
     wanted = Function(lambda t, q, p: q[jnp.array([0, 2])], lambda t: at_angles(swing(t), 0.5 - swing(t))[jnp.array([0, 2])])
     servo = Servo({"masses": wanted}, jnp.zeros(2))
@@ -134,7 +136,11 @@ def test_of_more_inputs_the_least_ones_are_taken():
         np.testing.assert_allclose(back.q, found.q, atol=1e-11)
 
 
-@pytest.mark.parametrize("formulation", [mbd.Multipliers(), mbd.NullSpace()], ids=["own equations", "those with multipliers"])
+@pytest.mark.parametrize(
+    "formulation",
+    [pytest.param(mbd.Multipliers(), marks=pytest.mark.slow), mbd.NullSpace()],
+    ids=["own equations", "those with multipliers"],
+)
 def test_derivatives_by_parameters_and_by_the_path(pendulum, formulation):
     """Of the effort, with a start that follows the length, and through samples of the path."""
     times = np.linspace(0.0, 1.2, 7)
@@ -146,9 +152,7 @@ def test_derivatives_by_parameters_and_by_the_path(pendulum, formulation):
         system = pendulum.replace({"l": length})
         servo = Servo(Angle(Path(times, swing(times).at[3].add(sample), rest=True)), "torque")
         q0, v0 = consistent_start(system, servo, jnp.array([0.0, -1.0]))
-        found = mbd.simulate(
-            system, q0, v0, dt=DT, steps=STEPS, formulation=formulation, servo=servo, controls=NO_PUSH, throw=False
-        )
+        found = mbd.simulate(system, q0, v0, dt=DT, steps=STEPS, formulation=formulation, servo=servo, controls=NO_PUSH, throw=False)
         return jnp.sum(found.inputs["torque"] ** 2)
 
     x, step = jnp.array([1.1, 0.02]), 1e-5
