@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import jaxmbd as mbd
 from jaxmbd.inverse import AbstractTarget, Function, Path, Servo, consistent_start
@@ -99,7 +100,9 @@ def computed_torque(t):
     return np.array([on_first + on_second, on_second])
 
 
-@pytest.mark.parametrize("scheme", [mbd.Midpoint(), mbd.EnergyMomentum()], ids=["midpoint", "energy-momentum"])
+@pytest.mark.parametrize(
+    "scheme", [mbd.Midpoint(), pytest.param(mbd.EnergyMomentum(), marks=pytest.mark.slow)], ids=["midpoint", "conserving"]
+)
 def test_inputs_are_of_order_two_in_the_middle_of_steps(arm, scheme):
     wanted = Function(lambda t, q, p: q[jnp.array([0, 2])], lambda t: at_angles(swing(t), 0.5 - swing(t))[jnp.array([0, 2])])
     servo = Servo({"masses": wanted}, jnp.zeros(2))
@@ -118,12 +121,33 @@ def test_inputs_are_of_order_two_in_the_middle_of_steps(arm, scheme):
     np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), 2, atol=0.25)
 
 
-def test_of_more_inputs_the_least_ones_are_taken():
-    """A mass on a line that two inputs push, the second one as far as its lever, the position, goes: u = F W^-1 b / (b W^-1 b)."""
-    system = mbd.System.from_functions(
-        lambda t, q, v, p: 0.5 * v @ v, forces=lambda t, q, v, p, u: u["push"] * jnp.ones(1) + u["lever"] * q
-    )
-    target = Function(lambda t, q, p: q[0], lambda t: 1 + swing(t))
+@pytest.fixture(scope="module")
+def lever():
+    """A mass on a line that two inputs push, the second one as far as its lever, the position, goes."""
+    push = lambda t, q, v, p, u: u["push"] * jnp.ones(1) + u["lever"] * q
+    return mbd.System.from_functions(lambda t, q, v, p: 0.5 * p * v @ v, forces=push, params=1.0)
+
+
+def test_derivatives_through_least_inputs(lever):
+    """By the mass, by the size of the motion and by a weight: Newton's tangents are not exact there, derivatives are."""
+
+    @jax.jit
+    @jax.value_and_grad
+    def effort(x):
+        target = Function(lambda t, q, p: q[0], Partial(lambda size, t: 1 + size * swing(t), x[1]))
+        servo = Servo(target, ["push", "lever"], {"push": x[2], "lever": 1.0})
+        found = mbd.simulate(lever.with_params(x[0]), jnp.ones(1), dt=DT, steps=STEPS, servo=servo, throw=False)
+        return jnp.sum(found.inputs["push"] ** 2) + jnp.sum(jnp.sin(found.inputs["lever"]))
+
+    x, step = jnp.array([1.2, 0.8, 1.5]), 1e-5
+    _, gradient = effort(x)
+    for i, move in enumerate(step * jnp.eye(3)):
+        np.testing.assert_allclose(gradient[i], (effort(x + move)[0] - effort(x - move)[0]) / (2 * step), rtol=1e-7)
+
+
+def test_of_more_inputs_the_least_ones_are_taken(lever):
+    """They are u = F W^-1 b / (b W^-1 b) for a force F and levers b."""
+    system, target = lever, Function(lambda t, q, p: q[0], lambda t: 1 + swing(t))
     for weights, W in ((None, np.ones(2)), ({"push": 2.0, "lever": 0.5}, np.array([2.0, 0.5]))):
         servo = Servo(target, ["push", "lever"], weights)
         found = mbd.simulate(system, [1.0], dt=DT, steps=STEPS, servo=servo)
@@ -134,7 +158,11 @@ def test_of_more_inputs_the_least_ones_are_taken():
         np.testing.assert_allclose(back.q, found.q, atol=1e-11)
 
 
-@pytest.mark.parametrize("formulation", [mbd.Multipliers(), mbd.NullSpace()], ids=["own equations", "those with multipliers"])
+@pytest.mark.parametrize(
+    "formulation",
+    [pytest.param(mbd.Multipliers(), marks=pytest.mark.slow), mbd.NullSpace()],
+    ids=["own equations", "those with multipliers"],
+)
 def test_derivatives_by_parameters_and_by_the_path(pendulum, formulation):
     """Of the effort, with a start that follows the length, and through samples of the path."""
     times = np.linspace(0.0, 1.2, 7)

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,10 +19,12 @@ class Driven(AbstractFormulation):
     r"""The equations of a formulation and of its servo, $b(t_1, q_1) = \gamma(t_1)$, with the inputs of the step beside its unknowns.
 
     Inputs are counted as $h^2 u$, like multipliers. Of more inputs than targets the least ones are $u = W^{-1} D^T \nu$, with the
-    response $D$ of the targets to inputs in the middle of the step, and $\nu$ are the unknowns.
+    response $D$ of the targets to inputs in the middle of the step, and $\nu$ are the unknowns. Tangents of Newton's method leave out
+    how $D$ changes within the step, which is little; derivatives of the solution are `exact`.
     """
 
     inner: AbstractFormulation
+    exact: bool = eqx.field(static=True, default=False)
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         problem = self.inner.prepare(scheme, step)
@@ -41,9 +44,12 @@ class Driven(AbstractFormulation):
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         twin, variable = self.inner.differentiated(step, problem)
-        return self if twin is self.inner else Driven(twin), dataclasses.replace(variable, whole=problem.whole)
+        own = twin is self.inner and problem.whole is None
+        return self if own else Driven(twin, exact=True), dataclasses.replace(variable, whole=problem.whole)
 
     def restated(self, x: Array, moves: Moves, problem: Problem, twin: Any, variable: Problem) -> Array:
+        if twin.inner is self.inner:
+            return x
         acting = dataclasses.replace(variable, step=self.acting(x, problem))
         inner = self.inner.restated(self._own(x, problem), moves, problem, twin.inner, acting)
         return jnp.concatenate([inner, x[x.size - _rows(problem.step) :]])
@@ -61,9 +67,10 @@ class Driven(AbstractFormulation):
         u = x[x.size - _rows(step) :] / step.dt**2
         if problem.whole is None:
             return step.servo.inputs(u)
-        move = self.moves(x, problem)[-1]
-        given, middle = mean_control(step.control), step.q0 + 0.5 * move
-        _, D = response(step.system, step.middle, middle, move / step.dt, step.servo, given, problem.whole)
+        near = (step, self.moves(x, problem)[-1])
+        about, move = near if self.exact else jax.lax.stop_gradient(near)
+        given, middle = mean_control(about.control), about.q0 + 0.5 * move
+        _, D = response(about.system, about.middle, middle, move / about.dt, about.servo, given, problem.whole)
         return step.servo.inputs(least_inputs(D, step.servo) @ u)
 
     def acting(self, x: Array, problem: Problem) -> StepInput:

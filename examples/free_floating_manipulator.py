@@ -1,0 +1,86 @@
+"""A free-floating parallel manipulator on a figure of eight (Uhlar and Betsch, section 6).
+
+A base and a platform float in the plane without gravity, tied by three telescopic legs. Motors turn the legs against the base; nothing
+holds the base. The platform follows a figure of eight without turning. The paper tells neither sizes nor masses: those here are chosen.
+"""
+
+# %% Setup: six degrees of freedom, three motors
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxmbd as mbd
+from jaxmbd import inverse, post, viz
+from jaxmbd.cli import options, present
+
+jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
+
+angles = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
+rays = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+bodies = {"base": mbd.PlanarBody.disc(20.0, 1.2), "platform": mbd.PlanarBody.disc(4.0, 0.3)}
+placement, joints, motors, turn = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, {}, mbd.Revolute((0, 0, 1))
+for i, (angle, ray) in enumerate(zip(angles, rays, strict=True), 1):
+    bodies |= {f"cylinder {i}": mbd.PlanarBody.rod(1.0, 0.5), f"rod {i}": mbd.PlanarBody.rod(0.5, 0.5)}
+    placement |= {f"cylinder {i}": (tuple(0.95 * ray), angle + np.pi), f"rod {i}": (tuple(0.55 * ray), angle + np.pi)}
+    joints |= {
+        f"foot {i}": mbd.Joint(turn, "base", f"cylinder {i}", at=tuple(1.2 * ray)),
+        f"slide {i}": mbd.Joint(mbd.Prismatic(tuple(-ray)), f"cylinder {i}", f"rod {i}", at=tuple(0.75 * ray)),
+        f"head {i}": mbd.Joint(turn, f"rod {i}", "platform", at=tuple(0.3 * ray)),
+    }
+    motors |= {f"motor {i}": mbd.Motor(f"foot {i}")}
+system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, motors), placement)
+
+
+# %% The wanted motion: an eight from rest to rest, without jerk at both ends
+dt, steps = 0.01, 60 if options().reduced else 300
+duration = dt * steps
+
+
+def eight(t):
+    """Where the middle of the platform is to be."""
+    s = t / duration
+    phase = 2 * jnp.pi * s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
+    return jnp.stack([0.25 * jnp.sin(phase), 0.12 * jnp.sin(2 * phase)])
+
+
+targets = {"path": inverse.Point("platform", eight, along="xy"), "attitude": inverse.Orientation("platform", np.eye(3), about="z")}
+method = {"dt": dt, "steps": steps, "scheme": mbd.EnergyMomentum()}
+found = inverse.inverse_dynamics(system, q0, jnp.zeros_like(q0), motion=targets, **method)
+motion = found.trajectory
+back = mbd.simulate(system, q0, controls=found.controls, **method)
+
+# %% What was kept
+t, times = np.asarray(motion.t), np.asarray(found.times)
+poses, joint_angles = post.poses(system, motion), post.joint_coordinates(system, motion)
+missed = np.abs(np.asarray(poses["platform"].origin)[:, :2] - np.asarray(jax.vmap(eight)(t)))
+torques = {name: np.asarray(values) for name, values in found.inputs.items()}
+turned = {f"foot {i}": np.asarray(joint_angles[f"foot {i}"][:, 0]) for i in (1, 2, 3)}
+work = sum(u * np.diff(angle) for u, angle in zip(torques.values(), turned.values(), strict=True))
+momenta = {
+    "linear": np.abs(post.linear_momentum(system, motion)).max(axis=1),
+    "angular": np.abs(post.angular_momentum(system, motion)).max(axis=1),
+}
+table = {
+    "distance from the path, at most": missed.max(),
+    "linear momentum, at most": momenta["linear"].max(),
+    "angular momentum, at most": momenta["angular"].max(),
+    "change of energy less work of the motors, at most": np.abs(np.diff(post.energy(system, motion)) - work).max(),
+    "played back: distance from this motion, at most": np.abs(np.asarray(back.q - motion.q)).max(),
+    "largest torque": max(np.abs(values).max() for values in torques.values()),
+}
+
+# %% Picture
+headings = {
+    "A": "Base and platform",
+    "B": "Torques of the motors",
+    "C": "Angles of the legs",
+    "D": "Off the path, and momenta",
+}
+figure, axes = viz.sheet("AB;AC;AD", headings, size=(16, 9))
+viz.trails(system, motion, {"platform": ("platform", (0, 0, 0)), "base": ("base", (0, 0, 0))}, axes=axes["A"], plane=(0, 1))
+viz.snapshots(system, motion, np.array([0, steps // 3, 2 * steps // 3]), axes=axes["A"], plane=(0, 1))
+viz.curves(times, torques, axes=axes["B"], xlabel="", ylabel="torque")
+viz.curves(t, {name: np.degrees(values - values[0]) for name, values in turned.items()}, axes=axes["C"], xlabel="", ylabel="degrees")
+errors = {"off the path": missed.max(axis=1), **momenta}
+viz.curves(t, errors, axes=axes["D"], log=True, style="points")
+present("free_floating_manipulator", table, figure)
