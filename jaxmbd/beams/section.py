@@ -17,6 +17,7 @@ from ..bodies.base import moments
 from ..errors import ModelError
 from ..numerics.arrays import known, library
 from ..numerics.checks import not_negative, positive, real
+from ..numerics.compile import compiled
 from ..numerics.lapack import inverse
 
 
@@ -82,14 +83,16 @@ class Section(eqx.Module):
         return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
 
 
-def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) -> Float[Array, "elements 6 6"]:
-    r"""The stiffness of two-node elements that bend also by the moment that their own force has on the way along them.
+@compiled
+def with_residual_bending(stiffness: Any, points: Float[Any, "nodes 3"]) -> Float[Array, "elements 6 6"]:
+    r"""The stiffness of two-node elements between points that bend also by the moment that their own force has on the way along them.
 
     Force and moment at mid-span are $(f, m)$, at a distance $s$ from it the moment is $m - s\,d_3 \times f$. With $S = C^{-1}$ the energy
     of the element, $\frac12 \int \sigma \cdot S \sigma\,ds$, is then that of a compliance for $f$ increased by
     $\frac{l^2}{12} \hat d_3^T S_{mm} \hat d_3$: of a section with principal stiffness $1/GA^* = 1/GA + l^2/(12\,EI)$.
     """
     stiffness = jnp.asarray(stiffness)
+    lengths = jnp.linalg.norm(jnp.diff(points, axis=0), axis=1)
     compliance = jax.vmap(inverse)(stiffness)
     arm = jnp.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], stiffness.dtype)
     bending = jnp.einsum("e,ki,ekl,lj->eij", lengths.astype(stiffness.dtype) ** 2 / 12, arm, compliance[:, 3:, 3:], arm)
