@@ -52,6 +52,16 @@ def test_a_pushed_body(name):
         assert abs(post.order([1 / count for count in COUNTS], errors) - 2) < 0.2
 
 
+def test_newmark_keeps_the_spin_of_a_free_body_up_to_its_error():
+    """Euler's equations: without a torque the moment of momentum stays in space while the body tumbles."""
+    system, q0 = mbd.assemble(mbd.Mechanism({"body": mbd.RigidBody(1.0, (1.0, 2.2, 3.0))}))
+    v0 = mbd.joint_velocities(system, q0, {"body": (0.0, 0.0, 0.0, 2.0, 1.0, 3.0)})
+    motion = mbd.simulate(system, q0, v0, dt=0.01, steps=20, scheme=RIGID["newmark"])
+    spin = post.angular_momentum(system, motion)
+    np.testing.assert_allclose(spin[0], [2.0, 2.2, 9.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(spin[-1], spin[0], rtol=0, atol=2e-3)
+
+
 def test_a_damped_spring_is_the_linear_oscillator():
     """A mass point on the line of a spring and damper, against the closed form."""
     mass, stiffness, damping = 2.0, 50.0, 3.0
