@@ -56,7 +56,8 @@ class Section(eqx.Module):
         width, height = positive("width of a section", width), positive("height of a section", height)
         nu = _poisson(nu)
         area, bending = width * height, (width * height**3 / 12, height * width**3 / 12)
-        return cls._isotropic(area, bending, _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu), E, density, nu)
+        torsion, shear = _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu)
+        return cls._isotropic("width and height", area, bending, torsion, shear, E, density, nu)
 
     @classmethod
     def circle(cls, radius, E, density, nu=0.3) -> "Section":
@@ -73,14 +74,17 @@ class Section(eqx.Module):
         area, bending = np.pi * (outer**2 - inner**2), np.pi / 4 * (outer**4 - inner**4)
         square, thickness = (1 + (inner / outer) ** 2) ** 2, (inner / outer) ** 2
         shear = 6 * (1 + nu) * square / ((7 + 6 * nu) * square + (20 + 12 * nu) * thickness)
-        return cls._isotropic(area, (bending, bending), 2 * bending, shear, E, density, nu)
+        return cls._isotropic("outer and inner radius", area, (bending, bending), 2 * bending, shear, E, density, nu)
 
     @classmethod
-    def _isotropic(cls, area, bending, torsion, shear, E, density, nu) -> "Section":
+    def _isotropic(cls, sizes: str, area, bending, torsion, shear, E, density, nu) -> "Section":
+        """From moments of area; powers of sizes that are too small or too large for a number are told by what they came from."""
         E, density = positive("E of a section", E), positive("density of a section", density)
         G = E / (2 * (1 + nu))
         stiffness = [shear * G * area, shear * G * area, E * area, E * bending[0], E * bending[1], G * torsion]
-        return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
+        told = f"of a Section, from its {sizes}, E, density and nu,"
+        second = positive(f"second moment of mass {told}", _stacked([density * bending[1], density * bending[0]]), (2,))
+        return cls(positive(f"stiffness {told}", _stacked(stiffness), (6,)), positive(f"mass {told}", density * area), second)
 
 
 @compiled
