@@ -1,8 +1,8 @@
 """jaxmbd: differentiable multibody dynamics that keeps what physics keeps.
 
 What most models need is here, the rest in its family: `mbd.schemes`, `mbd.formulations`, `mbd.linear`, `mbd.joints`, `mbd.loads`,
-`mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`, `mbd.post`, `mbd.gallery`,
-`mbd.rotation`, `mbd.lapack`.
+`mbd.friction`, `mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`, `mbd.post`,
+`mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
 """
 
 from . import (
@@ -11,6 +11,7 @@ from . import (
     bodies as bodies,
     constraints as constraints,
     formulations as formulations,
+    friction as friction,
     gallery as gallery,
     geometry as geometry,
     joints as joints,
@@ -43,6 +44,7 @@ from .joints import (
 )
 from .loads import (
     Force as Force,
+    Friction as Friction,
     Gravity as Gravity,
     JointForce as JointForce,
     JointSpring as JointSpring,

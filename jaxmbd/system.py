@@ -12,9 +12,10 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
+from .friction import AbstractFriction, Frictions, OnCoordinates, stacked
 from .numerics.arguments import checked
 from .numerics.arrays import library
-from .numerics.naming import Named, Parameters, collect, is_parameter, of_tree
+from .numerics.naming import Named, Parameters, below, collect, is_parameter, of_tree
 
 Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
@@ -72,6 +73,7 @@ class System(eqx.Module):
         null_space: Callable | None = None,
         closures: int | None = None,
         structure: Structure | Callable | None = None,
+        friction: Mapping[str, tuple[int | Callable, AbstractFriction]] | Callable | None = None,
         params: PyTree = None,
     ) -> "System":
         r"""A system from pure functions; time comes first, parameters last.
@@ -91,6 +93,8 @@ class System(eqx.Module):
           not move, and that its $u$ has one more component for each that it leaves open. `NullSpace` and `Reparametrised` then
           decompose only the small matrix $G^c P^o$ (96).
         - `structure`: a `Structure`, or a function of `params` that returns one; nothing depends on it but speed, tolerances and messages.
+        - `friction`: by name, pairs of a coordinate and a law such as `mbd.friction.Plasticity`. The coordinate is told by its number, or
+          by a function `(q, params)` that returns a scalar. What laws remember is part of the state of a motion.
         - `params`: any pytree; its floating leaves become arrays.
         """
         if kinetic is not None or potential is not None:
@@ -112,6 +116,7 @@ class System(eqx.Module):
             "chart": (chart, (2, 3, 5)),
             "null_space": (null_space, (1, 2, 3)),
             "structure": (_Constant(structure) if isinstance(structure, Structure) else structure, (1,)),
+            "friction": (_on_coordinates(friction) if isinstance(friction, Mapping) else friction, (1,)),
         }
         for name, (function, counts) in functions.items():
             if function is not None:
@@ -131,6 +136,16 @@ class System(eqx.Module):
     def controlled(self) -> bool:
         """Whether the forces take a control."""
         return self.has("forces") and arity(self.functions["forces"]) == 5
+
+    @property
+    def friction(self) -> Frictions | None:
+        """The friction on its coordinates, if there is some."""
+        return self.functions["friction"](self.params) if self.has("friction") else None
+
+    def memory(self, q: Vector) -> PyTree:
+        """What friction remembers where a motion begins in which it holds nothing yet; `None` without friction."""
+        friction = self.friction
+        return None if friction is None else friction.start(q)
 
     @property
     def structure(self) -> Structure:
@@ -194,7 +209,10 @@ class System(eqx.Module):
         """
         own = getattr(self.params, "named_parameters", None)
         of_params = _of_params(self.params) if own is None else own()
-        return Parameters(self, collect([(lambda s: s.params, of_params), (lambda s: s.functions, of_tree(self.functions))]))
+        of_friction: Callable = getattr(self.functions.get("friction"), "named_parameters", dict)
+        others = {name: function for name, function in self.functions.items() if name != "friction"}
+        parts = [(lambda s: s.params, of_params), (lambda s: s.functions["friction"], of_friction())]
+        return Parameters(self, collect([*parts, *((_function(name), below(name, of_tree(one))) for name, one in others.items())]))
 
     @checked
     def replace(self, values: Mapping[str, VectorLike]) -> "System":
@@ -261,6 +279,23 @@ def _of_params(params: PyTree) -> Named:
     """Leaves by their paths; those that have none, or only a number, are called `params`."""
     whole = lambda path: not path or path.startswith("[")
     return {f"params{path}" if whole(path) else path: parameter for path, parameter in of_tree(params).items()}
+
+
+def _function(name: str) -> Callable:
+    return lambda system: system.functions[name]
+
+
+def _on_coordinates(friction: Mapping[str, tuple[int | Callable, AbstractFriction]]) -> OnCoordinates:
+    """Friction as the user gives it, judged."""
+    for name, pair in friction.items():
+        given = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
+        if not (isinstance(given[0], int) or callable(given[0])) or not isinstance(given[1], AbstractFriction):
+            raise ModelError(
+                f"friction {name!r} must be a pair of a coordinate, by number or as a function (q, params), and a law such as "
+                f"mbd.friction.Plasticity(stiffness, limit), but {pair!r} was given"
+            )
+    coordinates = {name: on if isinstance(on, int) else _as_pytree(on) for name, (on, _) in friction.items()}
+    return OnCoordinates(stacked([law for _, law in friction.values()], list(friction), range(len(friction))), coordinates)
 
 
 def _as_parameter(leaf: Any) -> Any:

@@ -16,6 +16,7 @@ ROOMS = [
     "errors",
     "numerics",
     "geometry",
+    "friction",
     "joints",
     "loads",
     "bodies",

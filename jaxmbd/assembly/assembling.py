@@ -13,7 +13,7 @@ from ..bodies.base import MOTIONS
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
-from ..loads import Gravity
+from ..loads import AbstractJointLoad, AbstractLoad
 from ..numerics.arguments import checked
 from ..numerics.arrays import join, known, library, seen, stack
 from ..numerics.checks import nearest_names, real
@@ -137,7 +137,7 @@ def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechan
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, found.readings, wanted)
     model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
-    acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
+    acting = [load for load in mechanism.loads.values() if isinstance(load, AbstractLoad | AbstractJointLoad)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
         kinetic=functions.kinetic,
@@ -147,6 +147,7 @@ def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechan
         chart=chart,
         closures=model.closures,
         structure=structure_of,
+        friction=functions.friction if model.frictions else None,
         params=model,
     )
     q0 = jax.device_put(join([found.coordinates, gauges]))

@@ -2,8 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from ..friction import Frictions
 from ..numerics.arrays import total
 from ..system import Vector
 from .model import Assembly, Position
@@ -40,6 +42,15 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
         return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
 
     return jax.grad(power)(jnp.zeros_like(q))
+
+
+def friction(model: Assembly) -> Frictions:
+    """Friction on gauges."""
+    return Frictions(model.frictions, Partial(_gauges, model))
+
+
+def _gauges(model: Assembly, q: Vector) -> Float[Array, " g"]:
+    return model.parts(q)[1]
 
 
 @jax.jit

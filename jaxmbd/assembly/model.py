@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
+from ..friction import FrictionGroup
 from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
@@ -64,6 +65,7 @@ class Assembly(eqx.Module):
     tree: tuple[JointGroup, ...]
     closing: tuple[JointGroup, ...]
     gears: Gears
+    frictions: tuple[FrictionGroup, ...]
     loads: tuple[LoadGroup, ...]
     joint_loads: tuple[JointLoadGroup, ...]
     beams: tuple[AbstractElements, ...]
@@ -236,6 +238,7 @@ class Assembly(eqx.Module):
                 (lambda model: model.gears, of_gears(self.gears.names)),
                 *each("loads", of_loads),
                 *each("joint_loads", of_loads),
+                *each("frictions", lambda group: group.named_parameters()),
                 (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
                 *each("beams", of_beams),
                 *each("groups", lambda group: group.named_parameters()),

@@ -13,9 +13,10 @@ from ..beams.beam import node_name
 from ..beams.elements import AbstractElements
 from ..bodies import AbstractBody
 from ..errors import ModelError
+from ..friction import FrictionGroup, stacked
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
-from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Gravity
+from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Friction, Gravity
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
@@ -58,6 +59,7 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         closing=closing,
         gears=_gears(mechanism, numbered),
         loads=_loads(mechanism, place),
+        frictions=_frictions(mechanism, numbered),
         joint_loads=_joint_loads(mechanism, numbered),
         beams=_beams(mechanism, place),
         gauges=gauges,
@@ -233,6 +235,12 @@ def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) 
         return JointLoadGroup(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
 
     return tuple(map(group, alike(bare)))
+
+
+def _frictions(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[FrictionGroup, ...]:
+    named = {name: load for name, load in mechanism.loads.items() if isinstance(load, Friction)}
+    places = [numbered[load.joint, load.index] for load in named.values()]
+    return stacked([load.law for load in named.values()], list(named), places)
 
 
 def _beams(mechanism: Mechanism, place: Mapping[str, int]) -> tuple[AbstractElements, ...]:

@@ -37,6 +37,17 @@ def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int 
     require_shape(name, function, returned(name, function, given, params=system.params), shape, wanted)
 
 
+def try_friction(system: System, q: Vector) -> None:
+    """Trace the functions that tell the coordinates on which friction acts."""
+    for name, coordinate in getattr(system.functions["friction"], "coordinates", {}).items():
+        what = f"the coordinate of friction {name!r}"
+        if not callable(coordinate):
+            if not 0 <= coordinate < q.size:
+                raise ModelError(f"{what} is number {coordinate}, but the system has {q.size} coordinates, counted from zero")
+            continue
+        require_shape(what, coordinate, returned(what, coordinate, (q, system.params), params=system.params), (), "a scalar")
+
+
 def are_finite(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> dict[str, Array]:
     """Whether the functions of the user's have finite values at a start."""
     values = {name: jnp.asarray(system.functions[name](*given)) for name, given in _at_start(system, t, q, v, dt).items()}

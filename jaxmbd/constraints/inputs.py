@@ -15,7 +15,7 @@ from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
 from ..numerics.trial import OWN, once
 from ..system import System, Vector, VectorLike
-from .functions import EVALUATED, evaluated, try_function
+from .functions import EVALUATED, evaluated, try_friction, try_function
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
@@ -50,6 +50,8 @@ def try_functions(system: System, q: Vector, what: str) -> None:
     for name in EVALUATED:
         if evaluated(system, name):
             try_function(system, name, q)
+    if system.has("friction"):
+        try_friction(system, q)
 
 
 def require_time_step(dt: ArrayLike) -> None:

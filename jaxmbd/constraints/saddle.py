@@ -51,10 +51,13 @@ def legendre(x, args):
 
 
 def euler_lagrange(x, args):
-    r"""$\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} + G^T \lambda = f$ and $\ddot g = 0$ (3)."""
-    system, t, q, v, control, at = args
+    r"""$\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} + G^T \lambda = f$ and $\ddot g = 0$ (3).
+
+    `force` is a part of $f$ that the system does not tell.
+    """
+    system, t, q, v, control, force, at = args
     a, mu = x[: q.size], x[q.size :]
-    balance = equations_of_motion(system, t, q, v, a, control)
+    balance = equations_of_motion(system, t, q, v, a, control) - force
     if mu.size == 0:
         return balance
     forces = constraint_forces(system, t, q, at.spread(mu))

@@ -57,7 +57,7 @@ class Problem(eqx.Module):
 
     def balance(self, moves: Moves) -> Moves:
         """Momentum balances without constraint forces, times the time step."""
-        return self.step.dt * self.scheme.balance(moves, self.step)
+        return self.step.dt * self.scheme.balanced(moves, self.step)
 
     def constraint_forces(self, moves: Moves, multipliers: Float[Array, "s r"]) -> Moves:
         """Forces of the multipliers of the independent constraints in each balance."""

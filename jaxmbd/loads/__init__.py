@@ -7,4 +7,5 @@ from .base import (
     Gravity as Gravity,
 )
 from .forces import Force as Force, JointForce as JointForce, Torque as Torque, UserForce as UserForce
+from .friction import Friction as Friction
 from .springs import JointSpring as JointSpring, Potential as Potential, Spring as Spring

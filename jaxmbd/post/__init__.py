@@ -30,3 +30,4 @@ from .mechanisms import (
 )
 from .points import PointMotion as PointMotion, point as point
 from .rounding import multiplier_digits as multiplier_digits
+from .sliding import Sliding as Sliding, dissipated as dissipated, friction as friction

@@ -19,7 +19,7 @@ from ..numerics.naming import look_up
 from ..numerics.trial import explained, once
 from ..simulation.start import differs
 from ..simulation.trajectory import Trajectory
-from ..system import System, VectorLike
+from ..system import System, Vector, VectorLike
 
 
 def along_trajectory(*fields: str) -> Callable:
@@ -70,6 +70,19 @@ def control_at(controls: Callable | None, t: Array) -> PyTree:
     """The control at a time, if there are some."""
     with explained("controls"):
         return None if controls is None else controls(t)
+
+
+def memory_of(system: System, trajectory: Trajectory, purpose: str) -> PyTree:
+    """What friction remembered at the saved rows; nothing without friction."""
+    if system.has("friction"):
+        trajectory.require(purpose, "memory")
+    return trajectory.memory
+
+
+def friction_at(system: System, memory: PyTree, q: Vector, v: Vector) -> Vector:
+    """The generalised force of friction at one instant."""
+    friction = system.friction
+    return jnp.zeros_like(q) if friction is None else friction.force(memory, q, v)
 
 
 def as_rows(values: VectorLike, trajectory: Trajectory, name: str) -> Float[Array, "rows n"]:

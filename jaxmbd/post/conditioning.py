@@ -32,8 +32,8 @@ def condition_number(
     """
     scheme, dt = trajectory.scheme, trajectory.dt
 
-    def at(t, q, v, p, carried):
-        problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried))
+    def at(t, q, v, p, carried, memory):
+        problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried, memory))
         x0, scale = formulation.guess(jnp.asarray(scheme.fractions[1:], q.dtype)[:, None] * dt * v, problem)
         x = newton(step_residual, x0, (formulation, problem), scale, formulation.layout(problem)).value
         if estimated:
@@ -46,4 +46,4 @@ def condition_number(
         values = singular_values(matrix)
         return values[0] / values[-1]
 
-    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming, trajectory.carried)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, trajectory.incoming, trajectory.carried, trajectory.memory)

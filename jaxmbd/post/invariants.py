@@ -15,23 +15,29 @@ from ..numerics.trial import require_shape, returned
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory, as_rows
+from .along import along_trajectory, as_rows, memory_of
 from .rounding import multiplier_digits
+from .sliding import dissipated
 
 
 @along_trajectory("q", "v", "p")
 def energy(system: System, trajectory: Trajectory, p: Float[Array, "rows n"] | None = None) -> Float[Array, " rows"]:
-    r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from momenta of the trajectory, or from others with a regular mass matrix."""
+    r"""$H_d(q_n, p_n) = p \cdot v - L$ (51), (53), from momenta of the trajectory, or from others with a regular mass matrix.
+
+    With friction, the energy that it stores is part of it.
+    """
+    memory, friction = memory_of(system, trajectory, "energy"), system.friction
+    held = 0.0 if friction is None else jax.vmap(friction.stored)(memory, trajectory.q)
     if p is None:
         at = lambda t, q, v, p: p @ v - system.lagrangian(t, q, v)
-        return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.p)
+        return jax.vmap(at)(trajectory.t, trajectory.q, trajectory.v, trajectory.p) + held
 
     def from_momentum(t, q, v, p):
         M = mass_matrix(system, t, q, v)
         v = v + solve(M, p - continuous_momentum(system, t, q, v))
         return continuous_energy(system, t, q, v)
 
-    return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, as_rows(p, trajectory, "p"))
+    return over_rows(from_momentum, trajectory.t, trajectory.q, trajectory.v, as_rows(p, trajectory, "p")) + held
 
 
 @along_trajectory("q", "stages")
@@ -87,6 +93,8 @@ def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
         "Newton iterations, at most": int(jnp.max(trajectory.newton_steps)),
         "relative residual, at most": float(jnp.max(trajectory.residuals)),
     }
+    if system.has("friction"):
+        table["energy dissipated by friction"] = float(dissipated(system, trajectory)[-1])
     if system.has("constraints"):
         table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory))))
         table["hidden constraint, at most"] = float(jnp.max(jnp.abs(constraint_rates(system, trajectory))))

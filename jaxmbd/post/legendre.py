@@ -16,7 +16,7 @@ from ..numerics.lapack import solve
 from ..schemes import AbstractVariational
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory, as_rows, control_at
+from .along import along_trajectory, as_rows, control_at, friction_at, memory_of
 
 Rows = Float[Array, "rows n"]
 
@@ -75,10 +75,10 @@ def multipliers(system: System, trajectory: Trajectory, controls: Callable | Non
     approach the continuous ones with a lower order.
     """
 
-    def at(t, q, v):
-        return manifold_at(system, t, q).acceleration(v, control_at(controls, t))[1]
+    def at(t, q, v, memory):
+        return manifold_at(system, t, q).acceleration(v, control_at(controls, t), friction_at(system, memory, q, v))[1]
 
-    return over_rows(at, trajectory.t, trajectory.q, trajectory.v)
+    return over_rows(at, trajectory.t, trajectory.q, trajectory.v, memory_of(system, trajectory, "multipliers"))
 
 
 @along_trajectory("q")

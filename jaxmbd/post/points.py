@@ -5,7 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ..assembly.model import as_assembly
 from ..constraints.manifold import manifold_at
@@ -16,7 +16,7 @@ from ..numerics.arrays import over_rows
 from ..numerics.naming import look_up
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
-from .along import along_trajectory, control_at
+from .along import along_trajectory, control_at, friction_at, memory_of
 
 Local = Float[Array, "3"]
 
@@ -52,9 +52,10 @@ def _motion(system: System, trajectory: Trajectory, index: int, local: Local, co
     place: Callable = lambda q: Frame.from_rows(model.frames(q)[index]).point(local)
     rate = lambda q, v: jax.jvp(place, (q,), (v,))
 
-    def accelerated(t: Array, q: Vector, v: Vector) -> Local:
-        a, _ = manifold_at(system, t, q).acceleration(v, control_at(controls, t))
+    def accelerated(t: Array, q: Vector, v: Vector, memory: PyTree) -> Local:
+        a, _ = manifold_at(system, t, q).acceleration(v, control_at(controls, t), friction_at(system, memory, q, v))
         return jax.jvp(lambda q, v: rate(q, v)[1], (q, v), (v, a))[1]
 
+    memory = memory_of(system, trajectory, "point")
     position, velocity = jax.vmap(rate)(trajectory.q, trajectory.v)
-    return PointMotion(position, velocity, over_rows(accelerated, trajectory.t, trajectory.q, trajectory.v))
+    return PointMotion(position, velocity, over_rows(accelerated, trajectory.t, trajectory.q, trajectory.v, memory))

@@ -176,6 +176,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
         constraints=functions.constraints,
         forces=functions.forces if system.has("forces") else None,
         structure=structure_of,
+        friction=functions.friction if model.frictions else None,
         params=reduced,
     )
     return Reduced(with_rank_if_cheap(changed, y0), y0, system, tuple(np.argsort(places).tolist()))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.manifold import AbstractManifold
+from ..errors import ModelError
 from ..numerics.arguments import check_fields
 from ..system import Scalar, System, Vector
 
@@ -24,7 +25,7 @@ class Samples(eqx.Module):
 class StepInput(eqx.Module):
     """All that is known before a step is solved. `p0` is the momentum that arrives at `q0` without its constraint share.
 
-    `carried` is what else a scheme carries from step to step, such as velocities and accelerations.
+    `carried` is what else a scheme carries from step to step, such as velocities and accelerations, `memory` what friction remembers.
     """
 
     system: System
@@ -34,6 +35,11 @@ class StepInput(eqx.Module):
     p0: Vector
     control: PyTree = None
     carried: PyTree = None
+    memory: PyTree = None
+
+    def friction(self, moves: Float[Array, "s n"]) -> tuple[Vector, PyTree]:
+        """The mean force of the friction that the system has, and what is remembered at the end of the step."""
+        return self.system.functions["friction"](self.system.params).act(self.memory, self.q0, self.q0 + moves[-1], jnp.asarray(self.dt))
 
     @property
     def middle(self) -> Scalar:
@@ -100,6 +106,28 @@ class AbstractScheme(eqx.Module):
     @abc.abstractmethod
     def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         """Velocity and momentum at a node, with the constraint manifold about it, from what arrived; the velocity is near a guess."""
+
+    def balanced(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
+        """The balance with friction, whose mean force acts all through the step: on each node its share."""
+        balance = self.balance(moves, step)
+        if not step.system.has("friction"):
+            return balance
+        if self.acting == "end":
+            raise ModelError(
+                f"{type(self).__name__} balances forces at the end of a step, but friction tells its force over a step: "
+                "take a scheme such as EnergyMomentum, Midpoint or Galerkin"
+            )
+        shares = self.weights[:-1] if self.acting == "start" else (1.0,)
+        return balance + step.dt * jnp.asarray(shares, moves.dtype)[:, None] * step.friction(moves)[0]
+
+    def passed_on(self, moves: Float[Array, "s n"], step: StepInput) -> tuple[Vector, PyTree, PyTree]:
+        """The momentum that arrives at the end of the step, with the share of friction there, what else is carried, and its memory."""
+        incoming, carried = self.advance(moves, step)
+        if not step.system.has("friction"):
+            return incoming, carried, None
+        force, memory = step.friction(moves)
+        share = self.weights[-1] if self.acting == "start" else 0.0
+        return incoming + step.dt * share * force, carried, memory
 
     def times(self, step: StepInput) -> Float[Array, " s"]:
         """Times of the unknown nodes."""

@@ -24,11 +24,12 @@ class Node(eqx.Module):
     incoming: Any = None
     previous: Any = None
     carried: PyTree = None
+    memory: PyTree = None
 
     @classmethod
     def of(cls, state: State) -> "Node":
         """That of a state."""
-        return cls(state.t, state.q, state.incoming, state.previous, state.carried)
+        return cls(state.t, state.q, state.incoming, state.previous, state.carried, state.memory)
 
 
 class Departure(eqx.Module):
@@ -49,7 +50,7 @@ class Reader(NamedTuple):
 
     def input(self, node: Node, control: PyTree = None) -> StepInput:
         """What was known before the step that left a node."""
-        return StepInput(self.system, node.t, self.dt, node.q, node.incoming, control, node.carried)
+        return StepInput(self.system, node.t, self.dt, node.q, node.incoming, control, node.carried, node.memory)
 
     def manifold(self, node: Node) -> AbstractManifold:
         """The constraint manifold about a node."""
@@ -61,7 +62,7 @@ class Reader(NamedTuple):
 
     def impulse(self, left: Departure) -> Vector:
         """What the constraint forces have to balance in the first balance of a step."""
-        return self.scheme.balance(left.moves, self.input(left.node, left.control))[0]
+        return self.scheme.balanced(left.moves, self.input(left.node, left.control))[0]
 
     def step_multipliers(self, left: Departure) -> Float[Array, " m"]:
         """Multipliers of a scheme whose constraint forces act over a step or at its end."""
@@ -95,7 +96,7 @@ def read_columns(
     Of schemes whose constraint forces act at the start, multipliers at a node follow from the impulse there, of one side alone at the
     start of a motion and at the last node. Of others, they follow from the steps that `arriving` at the nodes and `leaving` them.
     """
-    columns: dict[str, PyTree] = {"q": nodes.q, "incoming": nodes.incoming, "carried": nodes.carried}
+    columns: dict[str, PyTree] = {"q": nodes.q, "incoming": nodes.incoming, "carried": nodes.carried, "memory": nodes.memory}
     if save.asks("stages"):
         columns["stages"] = _stages(reader.scheme, nodes, leaving)
     at_nodes = reader.scheme.acting == "start"

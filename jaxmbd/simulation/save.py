@@ -17,7 +17,7 @@ from ..numerics.naming import nearest
 from ..numerics.trial import returned
 from ..system import Vector
 
-FIELDS = ("q", "v", "p", "multipliers", "incoming", "reaction", "stages", "carried")
+FIELDS = ("q", "v", "p", "multipliers", "incoming", "reaction", "stages", "carried", "memory")
 """Columns of a trajectory that are kept if asked for; times and the record of the solver always are."""
 
 

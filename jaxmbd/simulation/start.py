@@ -37,7 +37,7 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
         solution = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout)
         found = jnp.where(solution.result == Result.SUCCESS, solution.value, jnp.nan)
         inside = found[: inside.size].reshape(inside.shape)
-    return -scheme.balance(jnp.vstack([inside, q1 - step.q0]), step)[0]
+    return -scheme.balanced(jnp.vstack([inside, q1 - step.q0]), step)[0]
 
 
 def _inside_residual(x, args):
@@ -60,13 +60,15 @@ def initial_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, 
     return blamed(unjudged_state(system, q0, v0, dt, t0, scheme, control), hidden, check_motion(system.with_step(dt), t0, q0, v0, dt))
 
 
-def unjudged_state(system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree) -> State:
+def unjudged_state(
+    system: System, q0: Vector, v0: Vector, dt: Array, t0: Array, scheme: AbstractScheme, control: PyTree, memory: PyTree = None
+) -> State:
     """The same of a start that is judged elsewhere."""
     zero = jnp.zeros((), q0.dtype)
     status = Status(jnp.int32(Result.SUCCESS), jnp.int32(0), zero, jnp.int32(-1), zero)
     fractions = jnp.asarray(scheme.fractions[1:], q0.dtype)[:, None]
     p0, carried = scheme.start(system.with_step(dt), t0, q0, v0, control)
-    return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried)
+    return State(jnp.int32(0), t0, q0, p0, fractions * dt * v0, -dt * v0, status, carried, system.memory(q0) if memory is None else memory)
 
 
 def blamed(state: State, *verdicts: Verdict | None) -> State:
@@ -108,7 +110,7 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
         )
     hidden = any(known(leaf) is None for leaf in jax.tree.leaves((eqx.filter(system, is_parameter), origin, given)))
     belongs = judge_belonging(_belongs(*jax.lax.stop_gradient((system, origin, given))), state.q) if hidden else None
-    return origin, (judge_inputs((system, state.q, state.incoming, state.carried), state.q), belongs)
+    return origin, (judge_inputs((system, state.q, state.incoming, state.carried, state.memory), state.q), belongs)
 
 
 def _belongs(system: System, origin: Origin, dt: Array) -> Array:

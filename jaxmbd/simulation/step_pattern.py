@@ -35,7 +35,7 @@ def sparsity(
     t, dt = jnp.zeros((), q.dtype), jnp.asarray(dt, q.dtype)
     system = system.with_step(dt)
     p, carried = scheme.start(system, t, q, jnp.zeros_like(q), None)
-    problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried))
+    problem = formulation.prepare(scheme, StepInput(system, t, dt, q, p, None, carried, system.memory(q)))
     x, _ = formulation.guess(jnp.zeros((scheme.stages, q.size), q.dtype), problem)
     found = analyse(step_residual, x, (formulation, problem), formulation.layout(problem) or Layout.plain(x.size))
     if found is None:

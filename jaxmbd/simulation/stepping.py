@@ -43,14 +43,14 @@ def step(
         raise ModelError(f"state is a batch of states of shape {state.q.shape}; use jax.vmap to step each")
     once("functions", (system, state.q), lambda: try_functions(system, state.q, "state"))
     require_time_step(dt)
-    state = blamed(state, judge_inputs((system, state.t, state.q, state.incoming, state.carried, control), state.q, dt))
+    state = blamed(state, judge_inputs((system, state.t, state.q, state.incoming, state.carried, state.memory, control), state.q, dt))
     return advance(system.with_step(dt), state, dt, Method(scheme, formulation, newton), control)
 
 
 def advance(system: System, state: State, dt: Scalar, method: Method, control: PyTree) -> tuple[State, Float[Array, "s n"]]:
     """One time step of a system whose Lagrangian is known."""
     scheme = method.scheme
-    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried)
+    before = StepInput(system, state.t, dt, state.q, state.incoming, control, state.carried, state.memory)
     alive = state.status.result == Result.SUCCESS
     guess = scheme.predict(state.displacement, before)
     solution = solve_step(before, guess, alive, method)
@@ -58,7 +58,7 @@ def advance(system: System, state: State, dt: Scalar, method: Method, control: P
     moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS
     prediction = _extrapolate(scheme, state.previous, moves)
-    incoming, carried = scheme.advance(moves, before)
+    incoming, carried, memory = scheme.passed_on(moves, before)
     after = State(
         state.step + 1,
         state.t + dt,
@@ -68,6 +68,7 @@ def advance(system: System, state: State, dt: Scalar, method: Method, control: P
         jax.lax.stop_gradient(-moves[-1]),
         status,
         carried,
+        memory,
         state.origin,
     )
     held = eqx.tree_at(lambda s: s.status, state, status)

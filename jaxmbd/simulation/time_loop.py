@@ -48,6 +48,7 @@ def simulate(
     formulation: AbstractFormulation = Multipliers(),
     newton: Newton = Newton(),
     controls: PyTree | Callable = None,
+    memory: PyTree = None,
     save: Save | int | Literal["end"] | None = None,
     throw: bool = True,
 ) -> Trajectory:
@@ -66,6 +67,7 @@ def simulate(
     - `controls`: a function of time, taken where the scheme balances forces (`scheme.control_at`), or a pytree of arrays with one row a
       step, which holds over the step; it is passed to forces that take a fifth argument. Schemes that balance forces at the end of
       a step take a row as the value in its middle, and continue the line through it and the row before it.
+    - `memory`: what friction remembers at the start, a row of `trajectory.memory` of another motion; by default it holds nothing yet.
     - `save`: a row every `save` steps (default 1), `"end"` for the last state alone, or a `Save`, which also says which fields.
     - `throw`: raise `SimulationError` when a step fails. Otherwise, look at `trajectory.results`; a batch under `vmap` needs this to
       survive a member that fails.
@@ -81,9 +83,9 @@ def simulate(
     if start is None:
         system, start_at, origin, verdicts = _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton)
         given = controls_of(system, controls, origin, 0, steps)
-        state = _first_state(system, *start_at, _with_last_control(origin, given), given.first)
+        state = _first_state(system, *start_at, _with_last_control(origin, given), given.first, _memory_like(system, start_at[0], memory))
     else:
-        system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1))
+        system, state, origin, verdicts = _resume(system, start, dt, scheme, formulation, given=(q0, v0, q1, memory))
         given = controls_of(system, controls, origin, start.step, steps)
         state = eqx.tree_at(lambda s: s.origin, state, _with_last_control(origin, given))
     state = blamed(state, *verdicts, judge_inputs(given.table, state.q))
@@ -120,11 +122,11 @@ class _Marks(eqx.Module):
 
 
 @compiled
-def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree) -> State:
+def _first_state(system: System, q0: Vector, v0: Vector, origin: Origin, control: PyTree, memory: PyTree) -> State:
     """The state before the first step. It is a program of its own, so that motions that begin and that go on share that of the steps."""
     if system.controlled:
         try_function(system, "forces", q0, control)
-    state = unjudged_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control)
+    state = unjudged_state(system, q0, v0, origin.dt, origin.t0, origin.scheme, control, memory)
     known_by = eqx.tree_at(lambda o: o.fingerprint, origin, fingerprint(system))
     return eqx.tree_at(lambda s: s.origin, state, known_by, is_leaf=lambda x: x is None)
 
@@ -183,7 +185,7 @@ def _run(system: System, state: State, origin: Origin, controls: Controls, metho
     )
 
 
-RICH = ("v", "p", "multipliers", "incoming", "reaction", "stages", "carried")
+RICH = ("v", "p", "multipliers", "incoming", "reaction", "stages", "carried", "memory")
 """Fields that follow from more than positions."""
 
 
@@ -246,7 +248,7 @@ def _begin(system, q0, v0, q1, dt, t0, scheme, formulation, newton) -> tuple[Sys
 def _resume(system, start, dt, scheme, formulation, given) -> tuple[System, State, Origin, Verdicts]:
     """Go on from a state, with the system and the scheme that led to it."""
     if any(value is not None for value in given):
-        raise ModelError("give either start, or q0 with v0 or q1, not both: a state has its own position and velocity")
+        raise ModelError("give either start, or q0 with v0, q1 or memory, not both: a state has its own position, velocity and memory")
     origin, verdicts = check_resumed(system, start, dt, scheme)
     q = as_coordinates(system, start.q, "start")
     return _with_rank(system.astype(q.dtype), q, start.t, formulation), start, origin, verdicts
@@ -261,7 +263,7 @@ def _velocity_towards(system, q1: Vector, q0: Vector, dt: Array, t0: Array, sche
     """The velocity with which the first step leads to `q1`."""
     if not isinstance(scheme, AbstractVariational):
         raise ModelError(f"a start from q1 needs a scheme with a discrete Lagrangian; with {type(scheme).__name__} give v0")
-    p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0)), q1, newton)
+    p0 = discrete_momentum(scheme, StepInput(system, t0, dt, q0, jnp.zeros_like(q0), memory=system.memory(q0)), q1, newton)
     return manifold_at(system, t0, q0).sharing().velocity(p0, (q1 - q0) / dt)
 
 
@@ -272,6 +274,17 @@ def _scheme_of(system: System, scheme: AbstractScheme | None) -> AbstractScheme:
     if isinstance(scheme, Own) != system.has("discrete_lagrangian") and not system.has("lagrangian") and not system.has("kinetic"):
         raise ModelError("this system has only a discrete Lagrangian, so its scheme is given: leave scheme unset")
     return scheme
+
+
+def _memory_like(system: System, q0: Vector, memory: PyTree) -> PyTree:
+    """A memory that fits the friction of the system, in the dtype of the coordinates."""
+    if memory is None:
+        return None
+    wanted = jax.eval_shape(system.memory, q0)
+    if jax.tree.map(jnp.shape, memory) != jax.tree.map(lambda leaf: leaf.shape, wanted):
+        row = "jax.tree.map(lambda column: column[row], trajectory.memory)"
+        raise ModelError(f"memory must be one row of trajectory.memory of a motion of this system: {row}")
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, q0.dtype), memory)
 
 
 def _check_steps(steps: int) -> None:

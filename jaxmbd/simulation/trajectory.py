@@ -42,7 +42,8 @@ class State(eqx.Module):
     """Where a motion stands: all that the next step needs, and how the last one went.
 
     `incoming` is the momentum that arrived at `q` before its share of the constraint forces, `carried` what else the scheme
-    carries; `displacement` predicts the nodes of the next step relative to `q`, and `previous` is the position one step before, also
+    carries, `memory` what friction remembers;
+    `displacement` predicts the nodes of the next step relative to `q`, and `previous` is the position one step before, also
     relative to `q`. `origin` is known of the last state of a trajectory, from which `simulate(..., start=state)` goes on.
     """
 
@@ -54,6 +55,7 @@ class State(eqx.Module):
     previous: Float[Array, " n"]
     status: Status
     carried: PyTree = None
+    memory: PyTree = None
     origin: Origin | None = None
 
 
@@ -67,7 +69,8 @@ class Trajectory(eqx.Module):
     `jit`, where it cannot be refused, ends the motion there.
 
     For post-processing: `incoming` is $D_2 L_d(q_{n-1}, q_n)$, `reaction` the impulse of the constraint forces at the node (of
-    one side only at both ends), `stages` the nodes inside the step that follows a row, `carried` what else the scheme carried there.
+    one side only at both ends), `stages` the nodes inside the step that follows a row, `carried` what else the scheme carried there,
+    `memory` what friction remembered (see `mbd.post.friction`).
 
     Schemes whose constraint forces act over a step or at its end have momenta and velocities of their own, which fulfil the hidden
     constraints only up to the error of the scheme; their multipliers belong to steps and are given as means at the nodes.
@@ -96,6 +99,7 @@ class Trajectory(eqx.Module):
     reaction: Float[Array, "rows n"] | Any = None
     stages: Float[Array, "rows inside n"] | Any = None
     carried: PyTree = None
+    memory: PyTree = None
     reduced: PyTree = None
 
     @property

@@ -79,14 +79,14 @@ class AbstractManifold(eqx.Module):
         `pull` may give other forces of multipliers than $G^T(q)\,\lambda$, near those: a function that is a pytree.
         """
 
-    def acceleration(self, v: Vector, control: PyTree = None) -> tuple[Vector, Float[Array, " m"]]:
-        r"""Acceleration and multipliers of the continuous motion (3), with the constraints differentiated twice.
+    def acceleration(self, v: Vector, control: PyTree = None, force: Vector | float = 0.0) -> tuple[Vector, Float[Array, " m"]]:
+        r"""Acceleration and multipliers of the continuous motion (3), with the constraints differentiated twice; `force` is a further one.
 
         The equations are affine in both, so that Newton's method ends after one step; redundant constraints get their smallest
         multipliers.
         """
         at = self.split()
-        args = (self.system, self.t, self.q, v, control, at)
+        args = (self.system, self.t, self.q, v, control, force, at)
         x = self._solve(saddle.euler_lagrange, jnp.zeros_like(self.q), args, at, Newton(), inertia=True).value
         reaction = constraint_forces(self.system, self.t, self.q, at.spread(x[self.q.size :]))
         return x[: self.q.size], self.sharing().multipliers(reaction)
