@@ -65,10 +65,11 @@ def test_a_pivot_carries_what_accelerates_the_centre_of_mass(hanging):
     np.testing.assert_allclose(pivot.torque, np.zeros(pivot.torque.shape), rtol=0, atol=1e-8)
 
 
-def test_reactions_along_the_directors_of_the_joint_have_the_same_size(hanging):
+def test_reactions_along_the_directors_of_a_joint_are_those_of_its_first_frame(hanging):
+    """The ground's, which are the axes of space, while the second body swings."""
     space, joint = (post.reactions(*hanging, axes=axes) for axes in ("space", "joint"))
-    np.testing.assert_allclose(joint["hook"].force, space["hook"].force, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(*(np.linalg.norm(w["pivot"].force, axis=1) for w in (space, joint)), rtol=1e-12)
+    for name in ("hook", "pivot"):
+        np.testing.assert_allclose(joint[name].force, space[name].force, rtol=0, atol=1e-8)
 
 
 def test_a_body_that_nothing_holds_falls(hanging):

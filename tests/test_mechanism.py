@@ -73,6 +73,17 @@ def test_joint_coordinates_place_bodies_by_forward_kinematics(reverse):
     assert np.max(np.abs(system.constraints(0.0, q))) < 1e-14
 
 
+def test_a_joint_is_set_from_where_it_was_and_others_keep_their_angles():
+    """A chain of two hinges, placed with the angles 0.3 and 0.4; the first is then set to 0.5."""
+    joints = {"a": mbd.Joint(mbd.Revolute(), "ground", "one"), "b": mbd.Joint(mbd.Revolute(), "one", "two", on_a=(1.0, 0.0, 0.0))}
+    bodies = {name: mbd.RigidBody.sphere(1.0, 0.1) for name in ("one", "two")}
+    placement = {"one": ((0.0, 0.0, 0.0), 0.3), "two": ((np.cos(0.3), np.sin(0.3), 0.0), 0.7), "a": 0.5}
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints), placement)
+    frames = system.params.frames(q0)
+    angles = {n: float(c[0]) for group in system.params.joints for n, c in zip(group.names, group.coordinates(frames), strict=True)}
+    assert angles == pytest.approx({"a": 0.5, "b": 0.4}, abs=1e-14)
+
+
 def test_joints_told_on_points_of_bodies_place_the_bodies():
     joints = {
         "first": mbd.Joint(mbd.Revolute(), "ground", "a", on_a=(1.0, 0.0, 0.0), on_b=(0.0, -1.0, 0.0)),

@@ -7,7 +7,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import post
 
-from .mechanisms import chain, pendulum, stretched
+from .mechanisms import bead_on_moving_wire, chain, pendulum, stretched
 
 SYSTEM = chain(2)
 
@@ -38,6 +38,19 @@ def test_legendre_transforms_written_out(trajectory):
         Q = np.eye(4) - G.T @ np.linalg.solve(G / m @ G.T, G / m)
         np.testing.assert_allclose(trajectory.p[row], Q @ right[row - 1], atol=1e-11)
         np.testing.assert_allclose(post.momentum(SYSTEM, trajectory, "projected")[row], Q @ right[row - 1], atol=1e-11)
+
+
+def test_hidden_velocity_constraints_of_a_moving_wire_are_taken_in_the_middle():
+    """(45) written out for the plane that turns: its normal, and the rate of that, half a step on."""
+    dt, rate, start = 0.05, 3.0, np.array([np.sin(0.7), 0.0, -np.cos(0.7)])
+    system = bead_on_moving_wire()
+    trajectory = mbd.simulate(system, start, [0.0, rate * start[0], 0.0], dt=dt, steps=4)
+    angle, q = rate * (np.asarray(trajectory.t)[:-1] + 0.5 * dt), np.asarray(trajectory.q)
+    normal = np.stack([-np.sin(angle), np.cos(angle), 0 * angle], axis=1)
+    change = -rate * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    expected = np.sum(normal * np.diff(q, axis=0) / dt + change * 0.5 * (q[1:] + q[:-1]), axis=1)
+    assert np.abs(expected).max() > 1e-4
+    np.testing.assert_allclose(post.hidden_velocity_constraints(system, trajectory)[:, 1], expected, rtol=0, atol=1e-12)
 
 
 def test_reduced_momentum_of_the_pendulum_is_its_angular_momentum():

@@ -1,5 +1,7 @@
 """Schemes: order, symplecticity, momentum, energy over long times, forces, and schemes written by the user."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,6 +24,8 @@ SCHEMES = {
     "galerkin 6 gauss": (mbd.Galerkin(6, "gauss"), 6),
 }
 DOUBLE = chain(2, 3)
+TWINS = ("galerkin 4 gauss", "galerkin 6 lobatto")  # of the same order, each with the quadrature of a quick one
+ALL = [pytest.param(name, marks=pytest.mark.slow if name in TWINS else ()) for name in SCHEMES]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def double_pendulum():
     return q0, v0, reference, post.multipliers(DOUBLE, reference)
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("name", ALL)
 def test_order_on_a_constrained_nonlinear_problem(name, double_pendulum):
     """Spatial double pendulum in Cartesian coordinates: positions, momenta, velocities and multipliers converge with the order."""
     scheme, order = SCHEMES[name]
@@ -87,7 +91,7 @@ def two_form(dq, dp):
     return dq.T @ dp - dp.T @ dq
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("name", ALL)
 def test_flow_on_the_constraint_manifold_is_symplectic(name, variations):
     """The canonical two-form dq ^ dp of two admissible variations at the start equals that at the end of a step."""
     system, (q, v, _), (dq, dv, dp) = variations
@@ -111,8 +115,16 @@ MOTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", ["midpoint", "trapezoidal", "galerkin 4 lobatto", "galerkin 6 gauss"])
-@pytest.mark.parametrize("motion", MOTIONS)
+def meeting(motion, name):
+    """Each motion and each scheme meets the first of the others in the quick suite, the rest are slow."""
+    quick = motion == "spherical pendulum" or name == "midpoint"
+    return pytest.param(motion, name, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("motion", "name"),
+    [meeting(*pair) for pair in itertools.product(MOTIONS, ["midpoint", "trapezoidal", "galerkin 4 lobatto", "galerkin 6 gauss"])],
+)
 def test_momentum_map_is_exact_and_energy_bounded(motion, name):
     """Rotation about the vertical is a symmetry of each: its momentum map stays to 1e-12."""
     build, q0, v0, plane = MOTIONS[motion]

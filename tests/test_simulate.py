@@ -33,10 +33,13 @@ def test_saved_rows_are_the_same_rows(save, every_step):
     assert np.all(trajectory.results == mbd.Result.SUCCESS)
 
 
-def test_saved_rows_tell_of_all_steps_between_them(every_step):
-    trajectory = mbd.simulate(SYSTEM, **START, dt=0.05, steps=40, save=5)
-    np.testing.assert_array_equal(trajectory.newton_steps[1:], every_step.newton_steps[1:].reshape(8, 5).max(axis=1))
-    np.testing.assert_allclose(trajectory.residuals[1:], every_step.residuals[1:].reshape(8, 5).max(axis=1), rtol=1e-6)
+def test_saved_rows_tell_of_all_steps_between_them():
+    """So fast that the last of five steps is not always that with most iterations."""
+    all_rows, some = (mbd.simulate(SYSTEM, [1.0, 0.0], [0.0, 6.0], dt=0.05, steps=40, save=save) for save in (1, 5))
+    steps, residuals = (np.asarray(column)[1:].reshape(8, 5) for column in (all_rows.newton_steps, all_rows.residuals))
+    assert np.any(steps[:, -1] < steps.max(axis=1))
+    np.testing.assert_array_equal(some.newton_steps[1:], steps.max(axis=1))
+    np.testing.assert_allclose(some.residuals[1:], residuals.max(axis=1), rtol=1e-6)
 
 
 def test_time_is_counted_not_summed():

@@ -52,6 +52,19 @@ def test_a_pushed_body(name):
         assert abs(post.order([1 / count for count in COUNTS], errors) - 2) < 0.2
 
 
+def test_newmark_keeps_the_spin_of_a_falling_body_up_to_its_error():
+    """Euler's equations about the centre of mass, which is off the origin of the body: no torque acts there, and the body tumbles."""
+    com = np.array([0.2, -0.1, 0.3])
+    system, q0 = mbd.assemble(mbd.Mechanism({"body": mbd.RigidBody(1.0, (1.0, 2.2, 3.0), com)}, loads=[mbd.Gravity()]))
+    v0 = mbd.joint_velocities(system, q0, {"body": (0.0, 0.0, 0.0, 2.0, 1.0, 3.0)})
+    motion = mbd.simulate(system, q0, v0, dt=0.01, steps=20, scheme=RIGID["newmark"])
+    frames = post.poses(system, motion)["body"]
+    centre = frames.origin + frames.rotation @ com
+    spin = post.angular_momentum(system, motion) - np.cross(centre, post.linear_momentum(system, motion))
+    np.testing.assert_allclose(spin[0], [2.0, 2.2, 9.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(spin[-1], spin[0], rtol=0, atol=2e-3)
+
+
 def test_a_damped_spring_is_the_linear_oscillator():
     """A mass point on the line of a spring and damper, against the closed form."""
     mass, stiffness, damping = 2.0, 50.0, 3.0

@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -13,15 +12,15 @@ from ..beams.beam import Beam, node_name
 from ..bodies.base import MOTIONS
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
-from ..geometry.frame import Frame, Rows, identity
+from ..geometry.frame import Frame, identity
 from ..loads import AbstractJointLoad, AbstractLoad
 from ..numerics.arguments import checked
-from ..numerics.arrays import known, stack
+from ..numerics.arrays import join, known, library, seen, stack
 from ..numerics.checks import nearest_names, real
 from ..system import System, Vector
 from . import functions
 from .chart import chart
-from .close import meet
+from .close import Look, look, meet
 from .connections import Joint
 from .mechanism import Mechanism
 from .model import Assembly
@@ -69,8 +68,8 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
-    rows = meet(model, _in_reach(model, poses), wanted, solve)
-    return _finish(model, rows, wanted, mechanism)
+    found = meet(model, _in_reach(model, poses, wanted), wanted, solve)
+    return _finish(model, found, wanted, mechanism)
 
 
 def find_branches(mechanism: Mechanism, names: Sequence[str]) -> Branches:
@@ -101,7 +100,7 @@ def _read(mechanism: Mechanism, placement: Any) -> tuple[Poses, Coordinates]:
                 raise ModelError(f"{name!r} is fixed in space and cannot be placed")
             poses[name] = as_frame(value, name)
         elif name in mechanism.connections:
-            wanted[name] = jnp.atleast_1d(jnp.asarray(real(f"the placement of joint {name!r}", value, (), (None,)), float))
+            wanted[name] = seen(real(f"the placement of joint {name!r}", value, (), (None,))).reshape(-1)
             known = mechanism.connections[name].kind.coordinates
             if wanted[name].shape != (len(known),):
                 raise ModelError(f"joint {name!r} has the coordinates {known}, but its placement has shape {wanted[name].shape}")
@@ -113,30 +112,30 @@ def _read(mechanism: Mechanism, placement: Any) -> tuple[Poses, Coordinates]:
 
 def _nodes(name: str, beam: Beam, pose: Frame) -> Poses:
     """The frames of the nodes of a beam that is free of stress."""
-    rows = jnp.asarray(beam.nodes)
+    rows = seen(beam.nodes)
     return {node_name(name, i): pose @ Frame.from_rows(rows[i]) for i in range(rows.shape[0])}
 
 
-def _in_reach(model: Assembly, poses: Poses) -> Rows:
-    """The frames of all bodies as their coordinates have them; poses that they cannot take are an error."""
-    rows = stack([poses[name].rows for name in model.bodies])
-    exact = model.frames(model.coordinates(rows, jnp.zeros(len(model.gauges), rows.dtype)))
+def _in_reach(model: Assembly, poses: Poses, wanted: Coordinates) -> Look:
+    """The placement of all bodies as their coordinates have it; poses that they cannot take are an error."""
+    found = look(model, stack([poses[name].rows for name in model.bodies]), wanted)
     kinds = [kind for kind, count in model.kinds for _ in range(count)]
-    oriented = np.array([kind.oriented for kind in kinds])
-    change = jnp.max(jnp.abs(exact - rows), axis=2)
-    off = known(jnp.where(oriented, jnp.max(change, axis=1), change[:, 0]))
-    if off is not None and off.max() > 1e-6 * max(1.0, float(np.max(np.abs(jax.lax.stop_gradient(rows))))):
+    change, rows = known(found.change), known(found.rows)
+    if change is None or rows is None:
+        return found
+    off = np.where([kind.oriented for kind in kinds], change.max(axis=1), change[:, 0])
+    if off.max() > 1e-6 * max(1.0, np.max(np.abs(rows))):
         worst = int(off.argmax())
         motions = ", ".join(MOTIONS[i] for i in kinds[worst].twists)
         raise ModelError(
             f"body {model.bodies[worst]!r} cannot take the pose that was given: a {kinds[worst].__name__} moves {motions} alone"
         )
-    return exact
+    return found
 
 
-def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
+def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
-    gauges = _initial_gauges(model, model.readings(rows), wanted)
+    gauges = _initial_gauges(model, found.readings, wanted)
     model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
     acting = [load for load in mechanism.loads.values() if isinstance(load, AbstractLoad | AbstractJointLoad)]
     powered = any(part.has_power for part in (*acting, *model.beams))
@@ -151,11 +150,13 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
         friction=functions.friction if model.frictions else None,
         params=model,
     )
-    q0 = model.coordinates(rows, gauges)
+    q0 = jax.device_put(join([found.coordinates, gauges]))
     return with_rank_if_cheap(system, q0), q0
 
 
 def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:
     """Readings, with the turns of coordinates that were asked for."""
-    turns = [wanted[g.name][g.coordinate] if g.name in wanted and g.angular else readings[i] for i, g in enumerate(model.gauges)]
-    return readings + 2 * np.pi * jnp.round((jnp.stack(turns) - readings) / (2 * np.pi)) if turns else readings
+    if not model.gauges:
+        return readings
+    turns = stack([wanted[g.name][g.coordinate] if g.name in wanted and g.angular else readings[i] for i, g in enumerate(model.gauges)])
+    return readings + 2 * np.pi * library(turns, readings).round((turns - readings) / (2 * np.pi))

@@ -24,7 +24,7 @@ from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.rotation import Matrix3, Vector3
 from ..joints.base import check_axis
-from ..numerics.arrays import known
+from ..numerics.arrays import known, library
 from ..numerics.naming import Named, Parameter, below, field, of_tree, put
 from .groups import JointGroup, JointLoadGroup, LoadGroup
 
@@ -81,8 +81,9 @@ def _position(index: int) -> Parameter:
 
     def write(group: JointGroup, point: Any) -> JointGroup:
         first, second = group.on_a.rotation[index], group.on_b.rotation[index]
-        shift = jnp.asarray(point, first.dtype) - group.on_a.origin[index]
-        points = (group.on_a.origin.at[index].add(shift), group.on_b.origin.at[index].add(second @ first.T @ shift))
+        shift = library(point, first).asarray(point, first.dtype) - group.on_a.origin[index]
+        moves = ((group.on_a.origin, shift), (group.on_b.origin, second @ first.T @ shift))
+        points = tuple(put(origins, index, origins[index] + move) for origins, move in moves)
         return eqx.tree_at(lambda group: (group.on_a.origin, group.on_b.origin), group, points)
 
     return Parameter(lambda group: group.on_a.origin[index], write)
@@ -94,12 +95,12 @@ def _direction(name: str, index: int, column: int, turn: Callable, flat: bool) -
     def write(group: JointGroup, value: Any) -> JointGroup:
         check_axis(name, value)
         first = group.on_a.rotation[index]
-        wanted = rotation.unit(jnp.asarray(value, first.dtype))
+        wanted = rotation.unit(library(value, first).asarray(value, first.dtype))
         tilt = known(wanted[2] - first[2, column])
         if flat and tilt is not None and abs(tilt) > 1e-6:
             raise ModelError(f"joint {name!r} is between bodies in the plane: its direction {value} must not tilt against the plane")
         change = first.T @ turn(first, wanted)
-        turned = [frame.rotation.at[index].set(frame.rotation[index] @ change) for frame in (group.on_a, group.on_b)]
+        turned = [put(frame.rotation, index, frame.rotation[index] @ change) for frame in (group.on_a, group.on_b)]
         return eqx.tree_at(lambda group: (group.on_a.rotation, group.on_b.rotation), group, tuple(turned))
 
     return Parameter(lambda group: group.on_a.rotation[index, :, column], write)
@@ -107,18 +108,19 @@ def _direction(name: str, index: int, column: int, turn: Callable, flat: bool) -
 
 def _shortest(frame: Matrix3, axis: Vector3) -> Matrix3:
     """A frame turned the shortest way to have its third director along a unit axis; about the first one if that is half a turn."""
-    normal, cosine = jnp.cross(frame[:, 2], axis), frame[:, 2] @ axis
-    half = cosine < -1 + 16 * jnp.finfo(axis.dtype).eps
+    xp = library(frame, axis)
+    normal, cosine = xp.cross(frame[:, 2], axis), frame[:, 2] @ axis
+    half = cosine < -1 + 16 * xp.finfo(axis.dtype).eps
     hat = rotation.skew(normal)
-    turned = frame + (hat + hat @ hat / jnp.where(half, 1, 1 + cosine)) @ frame
-    return jnp.where(half, frame * jnp.array([1, -1, -1], frame.dtype), turned)
+    turned = frame + (hat + hat @ hat / xp.where(half, 1, 1 + cosine)) @ frame
+    return xp.where(half, frame * xp.array([1, -1, -1], frame.dtype), turned)
 
 
 def _about_axis(frame: Matrix3, direction: Vector3) -> Matrix3:
     """A frame turned about its third director to have the first one as near to a direction as it can be."""
-    z = frame[:, 2]
+    xp, z = library(frame, direction), frame[:, 2]
     x = rotation.unit(direction - z * (z @ direction))
-    return jnp.stack([x, jnp.cross(z, x), z], axis=1)
+    return xp.stack([x, xp.cross(z, x), z], axis=1)
 
 
 def of_loads(group: LoadGroup | JointLoadGroup) -> Named:

@@ -11,9 +11,10 @@ from jaxtyping import Array
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, check_rigid, identity
-from ..joints import AbstractMeasure
-from ..numerics.arrays import known
+from ..joints import AbstractJoint, AbstractMeasure
+from ..numerics.arrays import known, library, seen
 from ..numerics.checks import real
+from ..numerics.compile import compiled
 from .connections import Joint
 from .mechanism import Mechanism
 from .spanning_tree import Branch
@@ -40,18 +41,18 @@ def as_frame(value: Any, who: str) -> Frame:
     the plane may have two components.
     """
     if isinstance(value, Frame):
-        return check_rigid(f"the placement of {who!r}", value)
+        return seen(check_rigid(f"the placement of {who!r}", value))
     pair = isinstance(value, Sequence) and len(value) == 2 and (isinstance(value[0], Sequence) or np.ndim(value[0]) == 1)
     try:
-        position, turn = (jnp.asarray(real("", part, (), (None,), (None, None))) for part in (value if pair else (value, 0.0)))
+        position, turn = (seen(real("", part, (), (None,), (None, None))) for part in (value if pair else (value, 0.0)))
     except ModelError:
         raise ModelError(
             f"the placement of {who!r} is {value!r}; give a position, or a pair of a position and a rotation, in finite numbers"
         ) from None
     if position.shape == (2,):
-        position = jnp.append(position, 0.0)
+        position = library(position).append(position, 0.0)
     makers = {
-        (): lambda angle: rotation.exp(angle * jnp.array([0.0, 0.0, 1.0])),
+        (): lambda angle: rotation.exp(angle * np.array([0.0, 0.0, 1.0])),
         (3,): rotation.exp,
         (4,): rotation.from_quaternion,
         (3, 3): lambda R: R,
@@ -66,9 +67,9 @@ def as_frame(value: Any, who: str) -> Frame:
 
 def joint_frames(joint: Joint, poses: Poses) -> tuple[Frame, Frame]:
     """The two frames of a joint in the axes of its bodies."""
-    axes = Frame(jnp.zeros(3), joint.kind.orientation())
+    axes = Frame(np.zeros(3), seen(joint.kind.orientation()))
     if joint.at is not None:
-        in_space = Frame(jnp.asarray(joint.at), axes.rotation)
+        in_space = Frame(seen(joint.at), axes.rotation)
         return poses[joint.a].inverse() @ in_space, poses[joint.b].inverse() @ in_space
     return _local(joint.on_a) @ axes, _local(joint.on_b) @ axes
 
@@ -85,7 +86,7 @@ def check_points(mechanism: Mechanism, frames: JointFrames) -> None:
 
 def reference_poses(mechanism: Mechanism, given: Poses) -> Poses:
     """Poses as given; else so that joints told on points of bodies meet with their coordinates zero; else at the origin."""
-    fixed = {name: Frame.from_rows(body.lift(jnp.zeros(0))) for name, body in mechanism.bodies.items() if body.size == 0}
+    fixed = {name: Frame.from_rows(seen(body.lift(jnp.zeros(0)))) for name, body in mechanism.bodies.items() if body.size == 0}
     poses = fixed | given
     told = {
         name: joint for name, joint in mechanism.connections.items() if joint.at is None and not isinstance(joint.kind, AbstractMeasure)
@@ -99,7 +100,7 @@ def reference_poses(mechanism: Mechanism, given: Poses) -> Poses:
                 continue
             found, (on_a, on_b) = True, joint_frames(joint, poses)
             with naming(name):
-                rest = joint.kind.rest()
+                rest = seen(joint.kind.rest())
             if joint.a in poses:
                 poses[joint.b] = poses[joint.a] @ on_a @ rest @ on_b.inverse()
             else:
@@ -119,16 +120,22 @@ def set_coordinates(
         joint, (on_a, on_b) = mechanism.connections[name], frames[name]
         relative = (poses[joint.a] @ on_a).inverse() @ poses[joint.b] @ on_b
         if name in wanted:
-            start = relative if joint.kind.additive else joint.kind.rest()
-            change = wanted[name] - joint.kind.coordinate(identity(), start)
-            increments = jnp.zeros(joint.kind.freedom).at[: change.size].set(change)
-            relative = joint.kind.motion(increments, identity(), start)(start)
+            relative = seen(_with_coordinates(joint.kind, relative, wanted[name]))
         on_parent, on_child = (on_b, on_a) if branch.reverse else (on_a, on_b)
         moved[child] = moved[parent] @ on_parent @ (relative.inverse() if branch.reverse else relative) @ on_child.inverse()
     return moved
 
 
+@compiled
+def _with_coordinates(kind: AbstractJoint, relative: Frame, wanted: Array) -> Frame:
+    """The second frame of a joint as seen from the first where its coordinates are the wanted ones, other freedoms as they were."""
+    start = relative if kind.additive else kind.rest()
+    change = wanted - kind.coordinate(identity(), start)
+    increments = jnp.zeros(kind.freedom, change.dtype).at[: change.size].set(change)
+    return kind.motion(increments, identity(), start)(start)
+
+
 def _local(value: Any) -> Frame:
     if value is None:
         return identity()
-    return value if isinstance(value, Frame) else Frame(jnp.asarray(value), jnp.eye(3))
+    return seen(value if isinstance(value, Frame) else Frame(value, np.eye(3)))

@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 from ..bodies.rigid import RigidBody
 from ..errors import ModelError
 from ..geometry.frame import Frame
-from ..numerics.arrays import known, stack
+from ..numerics.arrays import known, library, stack
 from ..numerics.checks import direction, flag, function, real, whole
+from ..numerics.compile import compiled
 from .elements import AbstractElements
 from .finite_volume import ConservativeFiniteVolumes, FiniteVolumes
 from .galerkin import GalerkinElements
@@ -67,7 +68,7 @@ class Beam(eqx.Module):
         corrected: Any = False,
     ) -> "Beam":
         r"""A straight beam from one point to another; $d_1$ is as near to `normal` as it can be (default: any direction)."""
-        start, end = (jnp.asarray(real(f"{name} of a Beam", point, (3,))) for name, point in (("start", start), ("end", end)))
+        start, end = (real(f"{name} of a Beam", point, (3,)) for name, point in (("start", start), ("end", end)))
         rotation = _triad(end - start, normal)
         return cls.curve(lambda x: (start + x * (end - start), rotation), section, elements, order, masses, kind, corrected)
 
@@ -96,12 +97,12 @@ class Beam(eqx.Module):
         if corrected and not chosen.correctable:
             usual = ", ".join(repr(name) for name, one in KINDS.items() if one.correctable)
             raise ModelError(f"corrected is for beams of kind {usual}; those of kind {kind!r} gain nothing from it")
-        rows = jnp.stack([_frame_of(function("curve of a Beam", curve), x).rows for x in np.linspace(0, 1, elements * order + 1)])
+        rows = stack([_frame_of(function("curve of a Beam", curve), x).rows for x in np.linspace(0, 1, elements * order + 1)])
         _check_curve(known(rows))
         sections = _sections(section, elements)
         stiffness, inertia = (stack([getattr(one, name) for one in sections]) for name in ("stiffness", "inertia_matrix"))
         if corrected:
-            stiffness = with_residual_bending(stiffness, jnp.linalg.norm(jnp.diff(rows[:, 0], axis=0), axis=1))
+            stiffness = with_residual_bending(stiffness, rows[:, 0])
         return cls(rows, stiffness, inertia, _masses({} if masses is None else masses, rows.shape[0]), order, chosen)
 
     @property
@@ -138,6 +139,7 @@ def _kind(kind: Any) -> type[AbstractElements]:
     return KINDS[kind]
 
 
+@compiled
 def _chunks(nodes: Any, inertia: Any) -> Float[Array, "nodes 4 4"]:
     r"""$\Theta$ of the chunks about all nodes in their axes: straight pieces from node to mid-span, exactly integrated.
 
@@ -163,22 +165,23 @@ def node_name(beam: str, index: int) -> str:
     return f"{beam}[{index}]"
 
 
-def _triad(tangent: Array, normal: Any) -> Array:
+def _triad(tangent: Any, normal: Any) -> Any:
     """Directors with the third along a tangent and the first near a normal."""
-    length = jnp.linalg.norm(tangent)
+    hint = None if normal is None else direction("normal of a Beam", normal)
+    xp = library(tangent, hint)
+    length = xp.linalg.norm(tangent)
     numbers = known(length)
     if numbers is not None and not numbers > 0:
         raise ModelError("a beam has no length: its two ends coincide")
     third = tangent / length
-    across = jnp.eye(3, dtype=third.dtype)[jnp.argmin(jnp.abs(third))]
-    hint = across if normal is None else jnp.asarray(direction("normal of a Beam", normal))
+    hint = xp.eye(3, dtype=third.dtype)[xp.argmin(xp.abs(third))] if hint is None else hint
     first = hint - (hint @ third) * third
-    size = jnp.linalg.norm(first)
+    size = xp.linalg.norm(first)
     numbers = known(size)
     if numbers is not None and not numbers > 1e-6 * np.linalg.norm(np.asarray(hint)):
         raise ModelError("the normal of a beam lies along it; give another direction for its first director")
     first = first / size
-    return jnp.stack([first, jnp.cross(third, first), third], axis=1)
+    return xp.stack([first, xp.cross(third, first), third], axis=1)
 
 
 def _sections(section: Any, elements: int) -> list[Section]:

@@ -17,6 +17,7 @@ from ..bodies.base import moments
 from ..errors import ModelError
 from ..numerics.arrays import known, library
 from ..numerics.checks import not_negative, positive, real
+from ..numerics.compile import compiled
 from ..numerics.lapack import inverse
 
 
@@ -55,7 +56,8 @@ class Section(eqx.Module):
         width, height = positive("width of a section", width), positive("height of a section", height)
         nu = _poisson(nu)
         area, bending = width * height, (width * height**3 / 12, height * width**3 / 12)
-        return cls._isotropic(area, bending, _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu), E, density, nu)
+        torsion, shear = _torsion_of_rectangle(width, height), 10 * (1 + nu) / (12 + 11 * nu)
+        return cls._isotropic("width and height", area, bending, torsion, shear, E, density, nu)
 
     @classmethod
     def circle(cls, radius, E, density, nu=0.3) -> "Section":
@@ -72,24 +74,29 @@ class Section(eqx.Module):
         area, bending = np.pi * (outer**2 - inner**2), np.pi / 4 * (outer**4 - inner**4)
         square, thickness = (1 + (inner / outer) ** 2) ** 2, (inner / outer) ** 2
         shear = 6 * (1 + nu) * square / ((7 + 6 * nu) * square + (20 + 12 * nu) * thickness)
-        return cls._isotropic(area, (bending, bending), 2 * bending, shear, E, density, nu)
+        return cls._isotropic("outer and inner radius", area, (bending, bending), 2 * bending, shear, E, density, nu)
 
     @classmethod
-    def _isotropic(cls, area, bending, torsion, shear, E, density, nu) -> "Section":
+    def _isotropic(cls, sizes: str, area, bending, torsion, shear, E, density, nu) -> "Section":
+        """From moments of area; powers of sizes that are too small or too large for a number are told by what they came from."""
         E, density = positive("E of a section", E), positive("density of a section", density)
         G = E / (2 * (1 + nu))
         stiffness = [shear * G * area, shear * G * area, E * area, E * bending[0], E * bending[1], G * torsion]
-        return cls(_stacked(stiffness), density * area, _stacked([density * bending[1], density * bending[0]]))
+        told = f"of a Section, from its {sizes}, E, density and nu,"
+        second = positive(f"second moment of mass {told}", _stacked([density * bending[1], density * bending[0]]), (2,))
+        return cls(positive(f"stiffness {told}", _stacked(stiffness), (6,)), positive(f"mass {told}", density * area), second)
 
 
-def with_residual_bending(stiffness: Any, lengths: Float[Array, " elements"]) -> Float[Array, "elements 6 6"]:
-    r"""The stiffness of two-node elements that bend also by the moment that their own force has on the way along them.
+@compiled
+def with_residual_bending(stiffness: Any, points: Float[Any, "nodes 3"]) -> Float[Array, "elements 6 6"]:
+    r"""The stiffness of two-node elements between points that bend also by the moment that their own force has on the way along them.
 
     Force and moment at mid-span are $(f, m)$, at a distance $s$ from it the moment is $m - s\,d_3 \times f$. With $S = C^{-1}$ the energy
     of the element, $\frac12 \int \sigma \cdot S \sigma\,ds$, is then that of a compliance for $f$ increased by
     $\frac{l^2}{12} \hat d_3^T S_{mm} \hat d_3$: of a section with principal stiffness $1/GA^* = 1/GA + l^2/(12\,EI)$.
     """
     stiffness = jnp.asarray(stiffness)
+    lengths = jnp.linalg.norm(jnp.diff(points, axis=0), axis=1)
     compliance = jax.vmap(inverse)(stiffness)
     arm = jnp.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], stiffness.dtype)
     bending = jnp.einsum("e,ki,ekl,lj->eij", lengths.astype(stiffness.dtype) ** 2 / 12, arm, compliance[:, 3:, 3:], arm)

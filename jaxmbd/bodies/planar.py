@@ -72,17 +72,22 @@ class PlanarBody(AbstractBody):
         """A homogeneous slender rod, its centre at the origin, along the first body axis."""
         mass, length = real("mass of a rod", mass), positive("length of a rod", length)
         thin = thickness(length)
-        return cls(mass, mass * length**2 / 12, shape=Box((length, thin, thin)))
+        return cls(mass, _from("length", mass * length**2 / 12), shape=Box((length, thin, thin)))
 
     @classmethod
     def plate(cls, mass, size) -> "PlanarBody":
         """A homogeneous rectangle with edges along the body axes."""
         mass, size = real("mass of a plate", mass), positive("size of a plate", size, (2,))
         shape = Box((size[0], size[1], thickness(*size)))
-        return cls(mass, mass * (size[0] ** 2 + size[1] ** 2) / 12, shape=shape)
+        return cls(mass, _from("size", mass * (size[0] ** 2 + size[1] ** 2) / 12), shape=shape)
 
     @classmethod
     def disc(cls, mass, radius) -> "PlanarBody":
         """A homogeneous disc."""
         mass, radius = real("mass of a disc", mass), positive("radius of a disc", radius)
-        return cls(mass, mass * radius**2 / 2, shape=Cylinder(radius, thickness(radius)))
+        return cls(mass, _from("radius", mass * radius**2 / 2), shape=Cylinder(radius, thickness(radius)))
+
+
+def _from(size: str, inertia: Any) -> Any:
+    """An inertia that may be too large for a number is told by what it came from."""
+    return real(f"inertia of a PlanarBody, from its mass and {size},", inertia)

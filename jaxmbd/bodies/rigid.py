@@ -161,9 +161,9 @@ class RigidBody(AbstractBody):
         density = positive("density of a RigidBody", density)
         volumes = jnp.abs(jnp.linalg.det(tetrahedra[:, 1:] - tetrahedra[:, :1])) / 6
         masses, total = density * volumes, tetrahedra.sum(axis=1)
-        mass = real("mass of a RigidBody, from its density and vertices", masses.sum())
-        if known(mass) == 0:
+        if known(volumes.sum()) == 0:
             raise ModelError("vertices of a RigidBody lie in a plane, so that it has no volume")
+        mass = positive("mass of a RigidBody, from its density and vertices,", masses.sum())
         com = masses @ total / (4 * mass)
         second = jnp.einsum("t,tia,tib->ab", masses, tetrahedra, tetrahedra) + jnp.einsum("t,ta,tb->ab", masses, total, total)
         euler = real("euler tensor of a RigidBody, from its density and vertices", second / 20 - mass * jnp.outer(com, com), (3, 3))

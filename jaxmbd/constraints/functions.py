@@ -11,6 +11,9 @@ from ..numerics.arrays import known
 from ..numerics.trial import is_own, line_of_first_non_finite, require_shape, returned
 from ..system import Scalar, System, Vector, arity
 
+EVALUATED = ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "forces")
+"""Functions that have values at a start; the others make something of it."""
+
 
 def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int | None = None) -> None:
     """Trace a function of the user's and look at what it returns; `more` is a control, or the increments of a chart.
@@ -20,15 +23,8 @@ def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int 
     function = system.functions[name]
     if is_own(function):
         return
-    t, params = jnp.zeros((), q.dtype), system.params
-    arguments = {
-        "potential": (t, q, params),
-        "constraints": (t, q, params),
-        "discrete_lagrangian": (t, jnp.ones_like(t), q, q, params),
-        "chart": (*more, q, params, t, t),
-        "null_space": (q, params, t),
-    }
-    given = arguments.get(name, (t, q, q, params, *more))[: arity(function)]
+    t = jnp.zeros((), q.dtype)
+    given = _arguments(system, name, t, jnp.ones_like(t), q, q, q, *more)[: arity(function)]
     shape, wanted = {
         "constraints": ((None,), "a vector (m,)"),
         "forces": (q.shape, f"a vector of shape {q.shape}"),
@@ -38,7 +34,7 @@ def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int 
             f"a matrix of shape {(q.size, freedom)} (coordinates less independent constraints, of which jit needs mbd.find_rank first)",
         ),
     }.get(name, ((), "a scalar"))
-    require_shape(name, function, returned(name, function, given, params=params), shape, wanted)
+    require_shape(name, function, returned(name, function, given, params=system.params), shape, wanted)
 
 
 def try_friction(system: System, q: Vector) -> None:
@@ -72,14 +68,23 @@ def require_finite_functions(finite: dict[str, Array], system: System, t: Scalar
 
 def _at_start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> dict[str, tuple]:
     """The functions of the user's that have values at a start, and what they are called with."""
+    mine = lambda name: evaluated(system, name) and not is_own(system.functions[name])
+    return {name: _arguments(system, name, t, dt, q, q + dt * v, v) for name in filter(mine, EVALUATED)}
+
+
+def evaluated(system: System, name: str) -> bool:
+    """Whether a system has a function of this name that needs no control."""
+    return system.has(name) and not (name == "forces" and system.controlled)
+
+
+def _arguments(system: System, name: str, t: Scalar, dt: Scalar, q0: Vector, q1: Vector, v: Vector, *more: Any) -> tuple:
+    """What a function is called with; `more` is a control, or the increments of a chart."""
     params = system.params
-    arguments = {
-        "lagrangian": (t, q, v, params),
-        "kinetic": (t, q, v, params),
-        "potential": (t, q, params),
-        "discrete_lagrangian": (t, dt, q, q + dt * v, params),
-        "constraints": (t, q, params),
-        "forces": (t, q, v, params),
+    given = {
+        "potential": (t, q0, params),
+        "constraints": (t, q0, params),
+        "discrete_lagrangian": (t, dt, q0, q1, params),
+        "chart": (*more, q0, params, t, t),
+        "null_space": (q0, params, t),
     }
-    mine = lambda name: system.has(name) and not is_own(system.functions[name]) and not (name == "forces" and system.controlled)
-    return {name: given for name, given in arguments.items() if mine(name)}
+    return given.get(name, (t, q0, v, params, *more))

@@ -15,7 +15,7 @@ from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
 from ..numerics.trial import OWN, once
 from ..system import System, Vector, VectorLike
-from .functions import try_friction, try_function
+from .functions import EVALUATED, evaluated, try_friction, try_function
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
@@ -47,8 +47,8 @@ def try_functions(system: System, q: Vector, what: str) -> None:
     count = len(system.structure.parts)
     if count not in (0, q.size):
         raise ModelError(f"{what} has {q.size} coordinates, but this system has {count}")
-    for name in ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "forces"):
-        if system.has(name) and not (name == "forces" and system.controlled):
+    for name in EVALUATED:
+        if evaluated(system, name):
             try_function(system, name, q)
     if system.has("friction"):
         try_friction(system, q)

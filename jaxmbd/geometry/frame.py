@@ -4,6 +4,8 @@ A frame is four vectors, a point and three directors (54), (55). Only on the con
 nothing here relies on it: frames transform linearly.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,37 +13,38 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
-from ..numerics.arrays import known
+from ..numerics.arrays import join, known, library
 from . import rotation
 from .rotation import Vector3
 
-Rows = Float[Array, "frames 4 3"]
-"""Points and directors of several frames."""
+Rows = Float[Any, "frames 4 3"]
+"""Points and directors of several frames, of JAX or NumPy."""
 
 
-def _floating(value) -> Array:
+def _floating(value) -> Any:
+    """Floating numbers, those of NumPy left to it: frames that place a mechanism are put together without a compiler."""
     try:
-        value = jnp.asarray(value)
+        array = library(value).asarray(value)
+        return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
     except (TypeError, ValueError):
         raise ModelError(f"a Frame takes an origin (3,) and a rotation (3, 3) of numbers, not {value!r}") from None
-    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
 
 
 class Frame(eqx.Module):
     """A point `origin` in space and directors, the columns of `rotation`. Frames may be stacked."""
 
-    origin: Float[Array, "*batch 3"] = eqx.field(converter=_floating)
-    rotation: Float[Array, "*batch 3 3"] = eqx.field(converter=_floating)
+    origin: Float[Any, "*batch 3"] = eqx.field(converter=_floating)
+    rotation: Float[Any, "*batch 3 3"] = eqx.field(converter=_floating)
 
     @classmethod
-    def from_rows(cls, rows: Float[Array, "4 3"]) -> "Frame":
+    def from_rows(cls, rows: Float[Any, "4 3"]) -> "Frame":
         """From the point and the three directors as rows."""
         return cls(rows[0], rows[1:].T)
 
     @property
-    def rows(self) -> Float[Array, "4 3"]:
+    def rows(self) -> Float[Any, "4 3"]:
         """The point and the three directors as rows."""
-        return jnp.concatenate([self.origin[None], self.rotation.T])
+        return join([self.origin[None], self.rotation.T])
 
     @property
     def x(self) -> Float[Array, "*batch 3"]:
@@ -88,7 +91,7 @@ def check_rigid(name: str, frame: Frame) -> Frame:
 
 def identity(dtype=float) -> Frame:
     """The frame fixed in space."""
-    return Frame(jnp.zeros(3, dtype), jnp.eye(3, dtype=dtype))
+    return Frame(np.zeros(3, dtype), np.eye(3, dtype=dtype))
 
 
 class Motion(eqx.Module):

@@ -2,20 +2,21 @@ r"""Rotations as matrices: exponential, Cayley map, logarithm, and other descrip
 
 Rotation vectors $\theta$ have the axis as direction and the angle as length. Quaternions are $(w, x, y, z)$, the scalar first.
 Matrices turn components in the rotated basis into components in the fixed one: their columns are the rotated basis vectors. All
-maps are smooth at zero, with all derivatives.
+maps are smooth at zero, with all derivatives. Those that place bodies stay in NumPy with its numbers, so that nothing is compiled.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from ..numerics.arrays import root
+from ..numerics.arrays import library, number, root
 
-Vector3 = Float[Array, "3"]
-Matrix3 = Float[Array, "3 3"]
+Vector3 = Float[Any, "3"]  # of JAX or NumPy
+Matrix3 = Float[Any, "3 3"]
 
 _SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
 _ARCTANGENT = [(-1) ** k / (2 * k + 1) for k in range(13)]
@@ -25,8 +26,9 @@ _ARCSINE = [math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(16)]
 def skew(a: Vector3) -> Matrix3:
     r"""$\hat a$ with $\hat a\,b = a \times b$."""
     x, y, z = a
-    zero = jnp.zeros_like(x)
-    return jnp.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
+    xp = library(a)
+    zero = xp.zeros_like(x)
+    return xp.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
 
 
 def axial(A: Matrix3) -> Vector3:
@@ -47,16 +49,16 @@ def solve(A: Matrix3, b: Vector3) -> Vector3:
 
 def exp(theta: Vector3) -> Matrix3:
     r"""Rodrigues: $I + s(\alpha)\hat\theta + \frac12 s(\frac\alpha2)^2\hat\theta^2$ with $\alpha = |\theta|$, $s(x) = \sin x / x$."""
-    square = theta @ theta
-    whole, half = _near_zero(square * jnp.array([1, 0.25], theta.dtype), 0.2, _SINE, lambda x: jnp.sin(jnp.sqrt(x)) / jnp.sqrt(x))
+    xp, square = library(theta), theta @ theta
+    whole, half = _near_zero(square * xp.array([1, 0.25], theta.dtype), 0.2, _SINE, lambda x: xp.sin(xp.sqrt(x)) / xp.sqrt(x))
     hat = skew(theta)
-    return jnp.eye(3, dtype=theta.dtype) + whole * hat + 0.5 * half**2 * hat @ hat
+    return xp.eye(3, dtype=theta.dtype) + whole * hat + 0.5 * half**2 * hat @ hat
 
 
 def about(axis: Vector3, angle: Array) -> Matrix3:
     r"""The rotation about a unit axis, $I + \sin\alpha\,\hat n + 2 \sin^2\frac\alpha2\,\hat n^2$."""
-    hat = skew(axis)
-    return jnp.eye(3, dtype=axis.dtype) + jnp.sin(angle) * hat + 2 * jnp.sin(0.5 * angle) ** 2 * hat @ hat
+    xp, hat = library(axis, angle), skew(axis)
+    return xp.eye(3, dtype=axis.dtype) + xp.sin(angle) * hat + 2 * xp.sin(0.5 * angle) ** 2 * hat @ hat
 
 
 def cayley(theta: Vector3) -> Matrix3:
@@ -109,15 +111,15 @@ def to_quaternion(R: Matrix3) -> Float[Array, "4"]:
 
 def from_quaternion(quaternion: Float[ArrayLike, "4"]) -> Matrix3:
     """The rotation of a quaternion $(w, x, y, z)$ of any length but zero."""
-    q = jnp.asarray(quaternion)
+    q = library(quaternion).asarray(quaternion)
     w, v = q[0], q[1:]
     hat = skew(v)
-    return jnp.eye(3, dtype=q.dtype) + 2 * (w * hat + hat @ hat) / (q @ q)
+    return library(q).eye(3, dtype=q.dtype) + 2 * (w * hat + hat @ hat) / (q @ q)
 
 
 def from_axis_angle(axis: Float[ArrayLike, "3"], angle: ArrayLike) -> Matrix3:
     """The rotation about an axis of any length by an angle."""
-    return about(unit(axis), jnp.asarray(angle))
+    return about(unit(axis), number(angle))
 
 
 def to_axis_angle(R: Matrix3) -> tuple[Vector3, Array]:
@@ -131,22 +133,23 @@ def to_axis_angle(R: Matrix3) -> tuple[Vector3, Array]:
 
 def unit(vector: Float[ArrayLike, "3"]) -> Vector3:
     """The vector brought to length one."""
-    vector = jnp.asarray(vector)
-    vector = vector if jnp.issubdtype(vector.dtype, jnp.floating) else vector.astype(float)
-    return vector / jnp.linalg.norm(vector)
+    xp: Any = library(vector)
+    array = xp.asarray(vector)
+    array = array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+    return array / xp.linalg.norm(array)
 
 
 def basis(axis: Float[ArrayLike, "3"]) -> Matrix3:
     """A rotation whose third column is the axis; its first is horizontal unless the axis is close to the vertical."""
-    z = unit(axis)
-    helper = jnp.where(jnp.abs(z[2]) < 0.9, jnp.array([0, 0, 1], z.dtype), jnp.array([0, 1, 0], z.dtype))
-    x = jnp.cross(helper, z)
-    x = x / jnp.linalg.norm(x)
-    return jnp.stack([x, jnp.cross(z, x), z], axis=1)
+    xp, z = library(axis), unit(axis)
+    helper = xp.where(xp.abs(z[2]) < 0.9, xp.array([0, 0, 1], z.dtype), xp.array([0, 1, 0], z.dtype))
+    x = xp.cross(helper, z)
+    x = x / xp.linalg.norm(x)
+    return xp.stack([x, xp.cross(z, x), z], axis=1)
 
 
 def _near_zero(x: Array, radius: float, series: list[float], closed: Callable) -> Array:
     """A function by its power series near zero, and by its closed form elsewhere, so that no derivative cancels or divides by zero."""
-    near = x < radius
-    inside, outside = jnp.where(near, x, 0), jnp.where(near, 1, x)
-    return jnp.where(near, jnp.polyval(jnp.asarray(np.array(series[::-1]), x.dtype), inside), closed(outside))
+    xp, near = library(x), x < radius
+    inside, outside = xp.where(near, x, 0), xp.where(near, 1, x)
+    return xp.where(near, xp.polyval(xp.asarray(np.array(series[::-1]), x.dtype), inside), closed(outside))

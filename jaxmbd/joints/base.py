@@ -68,7 +68,7 @@ class AbstractJoint(eqx.Module):
 
     def orientation(self) -> Matrix3:
         """Directors of the joint's frame in the axes in which the joint was described."""
-        return jnp.eye(3)
+        return np.eye(3)
 
     def rest(self) -> Frame:
         """The second frame as seen from the first where all coordinates are zero."""

@@ -2,13 +2,13 @@
 
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
-from ..numerics.arrays import known
+from ..numerics.arrays import known, library
 from ..numerics.checks import positive
 from .base import AbstractJoint, check_not_zero
 
@@ -44,12 +44,12 @@ class Distance(AbstractJoint):
     def rest(self) -> Frame:
         if self.length is None:
             raise ModelError("a Distance without a length takes it from the positions of its bodies: place both, or give the length")
-        return Frame(jnp.asarray(self.length) * jnp.array([0.0, 0.0, 1.0]), jnp.eye(3))
+        return Frame(self.length * np.array([0.0, 0.0, 1.0]), np.eye(3))
 
     def settled(self, a: Frame, b: Frame) -> "AbstractJoint":
         if self.length is not None:
             return self
-        length = jnp.linalg.norm(b.origin - a.origin)
+        length = library(a, b).linalg.norm(b.origin - a.origin)
         if known(length) == 0:
             raise ModelError("a Distance joins two points that coincide; tell them on either body with on_a and on_b")
         return Distance(length)

@@ -11,7 +11,7 @@ from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion
 from ..geometry.rotation import Matrix3
-from ..numerics.arrays import known
+from ..numerics.arrays import known, library
 from ..numerics.checks import direction
 from .base import AbstractJoint, check_axis, turned_about
 
@@ -42,14 +42,14 @@ class Universal(AbstractJoint):
         return jnp.stack([turned_about(a, b), jnp.stack([a.z @ b.z, a.z @ b.y])])
 
     def orientation(self) -> Matrix3:
-        z = rotation.unit(self.axis)
-        x = rotation.unit(jnp.asarray(self.second) - z * (z @ jnp.asarray(self.second)))
-        return jnp.stack([x, jnp.cross(z, x), z], axis=1)
+        xp, z = library(self.axis, self.second), rotation.unit(self.axis)
+        x = rotation.unit(self.second - z * (z @ self.second))
+        return xp.stack([x, xp.cross(z, x), z], axis=1)
 
     def check(self, name: str) -> None:
         check_axis(name, self.axis)
         check_axis(name, self.second)
-        numbers = known(jnp.cross(jnp.asarray(self.axis), jnp.asarray(self.second)))
+        numbers = known(library(self.axis, self.second).cross(self.axis, self.second))
         if numbers is not None and not np.linalg.norm(numbers) > 0:
             raise ModelError(f"joint {name!r} has two parallel axes {self.axis} and {self.second}; they must cross")
 

@@ -28,6 +28,11 @@ def known(value: Any) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
+def seen(tree: PyTree) -> PyTree:
+    """Numbers in NumPy, which compiles nothing; what a transformation traces stays as it is."""
+    return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)
+
+
 def root(square: Array) -> Array:
     """The square root of numbers that are not negative, with derivative zero at zero."""
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)

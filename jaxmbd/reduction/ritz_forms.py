@@ -55,6 +55,7 @@ class Reduced(eqx.Module):
         return {name: slice(start, start + 12) for (name, flexible), start in zip(owners, starts, strict=True) if flexible}
 
     @checked
+    @compiled
     def amplitudes(self, y: Float[Array, "*rows n"]) -> dict[str, Float[Array, "*rows forms"]]:
         """The amplitudes of the forms of each reduced beam."""
         model = self.system.astype(y.dtype).params
@@ -84,6 +85,7 @@ class Reduced(eqx.Module):
         return jnp.concatenate([*(block.ravel() for block in blocks), gauges])
 
     @checked
+    @compiled
     def coordinates(self, y: Float[Array, "*rows n"]) -> Float[Array, "*rows full"]:
         """The coordinates of all bodies and nodes, as those of the system `full`."""
         model, order = self.system.astype(y.dtype).params, np.asarray(self.order)

@@ -269,6 +269,16 @@ def ends_right_or_named(case, value):
 CASES = st.sampled_from([(part, name) for part, (_, arguments) in PARTS.items() for name in arguments if part not in ("line", "curve")])
 
 
+SIZED = [(part, name) for part, name, shapes in NUMBERS if () in shapes and part not in ("line", "curve")]
+
+
+@pytest.mark.parametrize("value", [7e-248, 1e-320, 1e-100, 1e99])
+def test_numbers_whose_powers_are_none_end_right_or_are_named(value):
+    """What a size came to, an area or an inertia, is told by the argument that it came from."""
+    for case in SIZED:
+        ends_right_or_named(case, value)
+
+
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(case=CASES, value=junk)
 def test_anything_ends_right_or_in_an_error_that_names_the_argument(case, value):
