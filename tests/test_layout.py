@@ -28,6 +28,7 @@ ROOMS = [
     "simulation",
     "statics",
     "reduction",
+    "inverse",
     "post",
     "viz",
     "gallery",
