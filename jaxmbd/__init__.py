@@ -46,6 +46,7 @@ from .loads import (
     Gravity as Gravity,
     JointForce as JointForce,
     JointSpring as JointSpring,
+    Motor as Motor,
     Potential as Potential,
     Spring as Spring,
     Torque as Torque,

@@ -14,7 +14,7 @@ from ..bodies.base import MOTIONS
 from ..constraints.rank import with_rank_if_cheap
 from ..errors import ModelError
 from ..geometry.frame import Frame, Rows, identity
-from ..loads import Gravity
+from ..loads import AbstractJointLoad, AbstractLoad
 from ..numerics.arguments import checked
 from ..numerics.arrays import known, stack
 from ..numerics.checks import nearest_names, real
@@ -138,13 +138,13 @@ def _finish(model: Assembly, rows: Rows, wanted: Coordinates, mechanism: Mechani
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, model.readings(rows), wanted)
     model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
-    acting = [load for load in mechanism.loads.values() if not isinstance(load, Gravity)]
+    acting = [load for load in mechanism.loads.values() if isinstance(load, AbstractLoad | AbstractJointLoad)]
     powered = any(part.has_power for part in (*acting, *model.beams))
     system = System.from_functions(
         kinetic=functions.kinetic,
         potential=functions.potential,
         constraints=functions.constraints,
-        forces=functions.forces if powered else None,
+        forces=functions.forces_of(model, powered),
         chart=chart,
         closures=model.closures,
         structure=structure_of,

@@ -1,11 +1,14 @@
 """The functions of an assembled system: energies, forces, constraints."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ..numerics.arrays import total
 from ..system import Vector
+from .drives import as_control
 from .model import Assembly, Position
 
 
@@ -40,6 +43,18 @@ def forces(t: Array, q: Vector, v: Vector, model: Assembly) -> Vector:
         return on_bodies + total(model.joint_loads, lambda group: group.power(t, gauges, gauge_rates, gauge_virtual), q)
 
     return jax.grad(power)(jnp.zeros_like(q))
+
+
+@jax.jit
+def controlled_forces(t: Array, q: Vector, v: Vector, model: Assembly, control: PyTree) -> Vector:
+    """The same with the forces of motors, which are a control of the step by name."""
+    named = as_control(control, model.motor_names, q.dtype)
+    return forces(t, q, v, model) + model.on_gauges(model.motor_forces(named), q)
+
+
+def forces_of(model: Assembly, powered: bool) -> Callable | None:
+    """The forces that a system needs beside its potential."""
+    return controlled_forces if model.motors else forces if powered else None
 
 
 @jax.jit

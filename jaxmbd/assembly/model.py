@@ -23,6 +23,7 @@ from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
 from .body_groups import AbstractBodyGroup
+from .drives import Control, MotorGroup
 from .gauges import Gauge, Gears, gauges_off, pairs_of, read_gauges
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .parameters import of_beams, of_bodies, of_gears, of_joints, of_loads
@@ -71,6 +72,7 @@ class Assembly(eqx.Module):
     parents: Indices = eqx.field(static=True)
     gravity_name: str = eqx.field(static=True, default="gravity")
     shapes: tuple[ShapeGroup, ...] = ()
+    motors: tuple[MotorGroup, ...] = ()
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -86,6 +88,11 @@ class Assembly(eqx.Module):
     def joints(self) -> tuple[JointGroup, ...]:
         """All groups of joints, those of the tree first."""
         return self.tree + self.closing
+
+    @property
+    def motor_names(self) -> tuple[str, ...]:
+        """The names of all motors, whose forces are controls."""
+        return tuple(name for group in self.motors for name in group.names)
 
     @property
     def size(self) -> int:
@@ -125,6 +132,16 @@ class Assembly(eqx.Module):
             blocks.append(group.coordinates(rows[begin:end]).ravel())
             begin = end
         return jnp.concatenate([*blocks, gauges])
+
+    def on_gauges(self, forces: Sequence[tuple[MotorGroup, Float[Array, " _"]]], like: Vector) -> Vector:
+        """Generalised forces from forces of groups of drives on their gauges."""
+        rest = jnp.zeros(len(self.gauges), like.dtype)
+        acting = sum((rest.at[np.asarray(group.gauges)].add(force) for group, force in forces), rest)
+        return jnp.pad(acting, (like.size - acting.size, 0))
+
+    def motor_forces(self, control: Control) -> list[tuple[MotorGroup, Float[Array, " _"]]]:
+        """The forces of motors, group by group."""
+        return [(group, group.forces(control)) for group in self.motors]
 
     def flexible(self, q: Vector) -> list[tuple[AbstractBodyGroup, Float[Array, "_ _"]]]:
         """Groups of bodies that deform, with their coordinates."""
@@ -236,6 +253,7 @@ class Assembly(eqx.Module):
                 (lambda model: model.gears, of_gears(self.gears.names)),
                 *each("loads", of_loads),
                 *each("joint_loads", of_loads),
+                *each("motors", of_loads),
                 (lambda model: model, {f"{self.gravity_name}.acceleration": field("gravity")}),
                 *each("beams", of_beams),
                 *each("groups", lambda group: group.named_parameters()),

@@ -1,8 +1,8 @@
 """From named parts to stacked ones: joints, gauges, gears and loads of one kind side by side."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,11 @@ from ..bodies import AbstractBody
 from ..errors import ModelError
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, Free
-from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Gravity
+from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Gravity, Motor
 from ..numerics.arrays import alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
+from .drives import MotorGroup
 from .gauges import Gauge, Gears
 from .groups import JointGroup, JointLoadGroup, LoadGroup, ShapeGroup
 from .mechanism import Mechanism
@@ -58,12 +59,13 @@ def stack_mechanism(mechanism: Mechanism, names: Sequence[str], frames: JointFra
         closing=closing,
         gears=_gears(mechanism, numbered),
         loads=_loads(mechanism, place),
-        joint_loads=_joint_loads(mechanism, numbered),
+        joint_loads=_on_gauges(mechanism, numbered, AbstractJointLoad, JointLoadGroup),
         beams=_beams(mechanism, place),
         gauges=gauges,
         parents=tuple(parents.tolist()),
         gravity_name=next(iter(gravity)) if len(gravity) == 1 else "gravity",
         shapes=_shapes([mechanism.bodies[name] for name in names]),
+        motors=_on_gauges(mechanism, numbered, Motor, MotorGroup),
     )
 
 
@@ -224,13 +226,14 @@ def _shapes(bodies: Sequence[AbstractBody]) -> tuple[ShapeGroup, ...]:
     return tuple(ShapeGroup(stack([shape for _, shape in group]), tuple(place for place, _ in group)) for group in groups)
 
 
-def _joint_loads(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int]) -> tuple[JointLoadGroup, ...]:
-    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, AbstractJointLoad)]
+def _on_gauges(mechanism: Mechanism, numbered: Mapping[tuple[str, int], int], kind: type, group_of: Callable) -> tuple:
+    """What acts on coordinates of joints, of some kind, in groups."""
+    named = [(name, load) for name, load in mechanism.loads.items() if isinstance(load, kind)]
     bare = [load.bare() for _, load in named]
 
-    def group(members: Sequence[int]) -> JointLoadGroup:
+    def group(members: Sequence[int]) -> Any:
         gauges = tuple(numbered[named[i][1].joint, named[i][1].index] for i in members)
-        return JointLoadGroup(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
+        return group_of(stack([bare[i] for i in members]), gauges, tuple(named[i][0] for i in members))
 
     return tuple(map(group, alike(bare)))
 

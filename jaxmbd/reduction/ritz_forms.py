@@ -172,7 +172,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
         kinetic=functions.kinetic,
         potential=functions.potential,
         constraints=functions.constraints,
-        forces=functions.forces if system.has("forces") else None,
+        forces=functions.forces_of(reduced, system.has("forces")),
         structure=structure_of,
         params=reduced,
     )

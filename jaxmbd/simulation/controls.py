@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ..assembly.model import assembly_in
 from ..constraints.inputs import require_finite
 from ..errors import ModelError
 from ..numerics.trial import explained
@@ -28,19 +29,27 @@ def controls_of(system: System, controls: PyTree | Callable, origin: Origin, bef
     """What forces see in `steps` steps, so many having been taken `before`."""
     if controls is None:
         if system.controlled:
-            raise ModelError("the forces of this system take a control: pass controls to simulate")
+            raise ModelError(f"the forces of this system take a control: pass controls to simulate{_motors(system)}")
         return Controls()
     if not system.controlled:
-        raise ModelError("controls were given, but forces takes no fifth argument to receive them")
+        lacking = "forces takes no fifth argument to receive them" if assembly_in(system) is None else "no load is a Motor to receive them"
+        raise ModelError(f"controls were given, but {lacking}")
     if callable(controls):
         return _of_function(controls, origin, before, steps)
     with explained("controls"):
         controls = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(origin.dt.dtype), controls)
-    for leaf in jax.tree.leaves(controls):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(controls):
         if leaf.shape[:1] != (steps,):
-            raise ModelError(f"controls need one row for each of {steps} steps, but an array has shape {leaf.shape}")
+            place = jax.tree_util.keystr(path)
+            raise ModelError(f"controls{place} need one row for each of {steps} steps, but an array has shape {leaf.shape}")
         require_finite(leaf, "an array of controls")
     return _of_table(controls, origin)
+
+
+def _motors(system: System) -> str:
+    """What a mechanism takes for a control, as the end of a message."""
+    model = assembly_in(system)
+    return "" if model is None else f", a dictionary of its motors {', '.join(map(repr, model.motor_names))}"
 
 
 def _of_function(function: Callable, origin: Origin, before: Array | int, steps: int) -> Controls:

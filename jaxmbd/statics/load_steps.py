@@ -189,7 +189,7 @@ def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[S
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
     if system.controlled:
-        raise ModelError("the forces of this system take a control: put its value at rest into the forces instead")
+        raise ModelError("the forces of this system take a control: put its value at rest into them, a JointForce for a Motor")
     q, t = as_coordinates(system, q, "q"), jnp.asarray(t)
     require_finite(t, "t")
     system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), t.astype(q.dtype)
