@@ -1,8 +1,8 @@
 """jaxmbd: differentiable multibody dynamics that keeps what physics keeps.
 
 What most models need is here, the rest in its family: `mbd.schemes`, `mbd.formulations`, `mbd.linear`, `mbd.joints`, `mbd.loads`,
-`mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`, `mbd.post`, `mbd.gallery`,
-`mbd.rotation`, `mbd.lapack`.
+`mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`, `mbd.inverse`, `mbd.post`,
+`mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
 """
 
 from . import (
@@ -13,6 +13,7 @@ from . import (
     formulations as formulations,
     gallery as gallery,
     geometry as geometry,
+    inverse as inverse,
     joints as joints,
     loads as loads,
     post as post,

@@ -193,6 +193,26 @@ def test_overhead_crane_from_rest_to_rest(crane):
     assert np.all(errors[1][0] < 2e-3 * np.array([215, 75])), errors
 
 
+@pytest.mark.slow
+def test_mechanism_with_motors_and_redundant_constraints():
+    """A pendulum hangs on a trolley, with a guide that keeps it in the plane in which its hinge keeps it already."""
+    bodies = {"trolley": mbd.RigidBody.box(2.0, (0.3, 0.2, 0.2)), "arm": mbd.RigidBody.box(1.0, (0.1, 0.1, 1.0))}
+    joints = {
+        "rail": mbd.Joint(mbd.Prismatic((1, 0, 0)), "ground", "trolley", at=(0, 0, 0)),
+        "hinge": mbd.Joint(mbd.Revolute((0, 1, 0)), "trolley", "arm", at=(0, 0, 0)),
+        "guide": mbd.Joint(mbd.Planar((0, 1, 0)), "ground", "arm", at=(0, 0, -0.5)),
+    }
+    loads = {"gravity": mbd.Gravity((0, 0, -9.81)), "drive": mbd.Motor("rail")}
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, loads), {"arm": (0, 0, -0.5)})
+    centre = lambda system, t, q: system.params.frames(q)[system.params.bodies.index("arm"), 0, :1] - 0.5 * ramp(t / 1.5)
+    dt, steps = 0.04, 40
+    found = follow(system, q0, targets={"centre": centre}, dt=dt, steps=steps, every=4, effort=1e-8)
+    assert found.trajectory.redundant > 0
+    found.require(5e-3)
+    again = mbd.simulate(system, q0, dt=dt, steps=steps, controls=found.inputs, formulation=mbd.NullSpace())
+    np.testing.assert_allclose(again.q, found.trajectory.q, atol=1e-10)
+
+
 def test_failures_tell_what_to_do(chain, pulled):
     with pytest.raises(mbd.ModelError, match="forces of this system take none"):
         free = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v)

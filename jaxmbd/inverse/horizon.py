@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from ..assembly.model import assembly_in
 from ..constraints.inputs import as_coordinates, require_time_step, vector_like
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
@@ -104,7 +105,7 @@ def follow(
     v0: VectorLike | None = None,
     *,
     targets: Any,
-    inputs: PyTree,
+    inputs: PyTree = None,
     dt: ArrayLike,
     steps: int,
     t0: ArrayLike = 0.0,
@@ -130,7 +131,8 @@ def follow(
     - `q0`, `v0`: the start. It should be one of the wanted motion, hidden coordinates as the stretch of a spring included, as it is where
       both begin at rest.
     - `targets`: objects with `residual(system, t, q) -> (k,)`, or functions of these three; one, several in a sequence, or by name.
-    - `inputs`: names of inputs, or numbers shaped like one control, as `forces` receives it: `0.0`, `jnp.zeros(2)`, `{"winch": 0.0}`.
+    - `inputs`: names of inputs, or numbers shaped like one control, as `forces` receives it: `0.0`, `jnp.zeros(2)`, `{"winch": 0.0}`. Of a
+      mechanism they are all its motors.
     - `every`: steps between knots of the splines. More take less time and keep more digits, but follow no turns sharper than that.
     - `weights`: $w$, a number, or for each target by name a number or one for each of its components. `effort`: $e$, a number, or numbers
       shaped like the inputs.
@@ -183,7 +185,9 @@ def _holding(horizon: _Horizon) -> Float[Array, " channels"]:
 def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, effort, scheme, formulation, newton) -> _Horizon:
     """Everything in one dtype, judged where it is seen."""
     if not system.controlled:
-        raise ModelError("follow looks for controls, but the forces of this system take none: give forces a fifth argument")
+        raise ModelError(
+            "follow looks for controls, but the forces of this system take none: give forces a fifth argument, or a mechanism a Motor"
+        )
     q0 = as_coordinates(system, q0)
     dtype = q0.dtype
     require_time_step(dt)
@@ -194,7 +198,9 @@ def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, eff
         system = find_rank(system, q0, t0) if formulation.needs_rank else with_rank_if_cheap(system, q0, t0)
     wanted = {name: _as_target(name, target) for name, target in _by_name(targets).items()}
     sizes = {name: _size(name, target, system, t0, q0) for name, target in wanted.items()}
-    splines = InputSplines(control_like(inputs, dtype), whole("steps", steps, 1), whole("every", every, 1))
+    model = assembly_in(system)
+    given = model.motor_names if inputs is None and model is not None else inputs
+    splines = InputSplines(control_like(given, dtype), whole("steps", steps, 1), whole("every", every, 1))
     efforts = jnp.asarray(_efforts(effort, splines.control), dtype)
     shares = {name: jnp.asarray(_weight(name, weights, sizes), dtype) for name in wanted}
     return _Horizon(system, q0, v0, t0, dt, wanted, shares, efforts, newton, splines, scheme, formulation)

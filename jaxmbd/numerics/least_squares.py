@@ -15,7 +15,10 @@ FLAT = 0.75
 """The power of the machine precision, relative to the size of the residual, below which what can still be taken off it is rounding."""
 
 STUCK = 0.5
-"""The same where no step lowers the sum of squares any more: rounding in sums of squares hides what is smaller."""
+"""The same where it shrinks no more: rounding in long motions is larger, and in sums of squares hides what is smaller."""
+
+SHRINKS = 0.5
+"""The part of what could be taken off that may be left after a step, while it still shrinks."""
 
 SEEN = 0.75
 """The power of the machine precision, relative to the largest one, down to which singular values count: what rounding in the residual
@@ -135,7 +138,8 @@ def _solve(args, *, x0, fn, groups, most):
         better = better & trial.valid
         lower = jnp.where(damping * LESS < LEAST_DAMPING * top, 0, damping * LESS)
         higher = jnp.where(damping == 0, FIRST_DAMPING * top, damping * MORE)
-        found = known & ((left <= eps**FLAT) | (~better & (left <= eps**STUCK)))
+        shrinks = better & (left < SHRINKS * state[5])
+        found = known & ((left <= eps**FLAT) | (~shrinks & (left <= eps**STUCK)))
         lost = ~better & (~known | (higher > MOST_DAMPING * top))
         result = jnp.where(found, Result.SUCCESS, jnp.where(~known & ~better, Result.NON_FINITE, Result.NOT_CONVERGED))
         after = jax.tree.map(lambda new, old: jnp.where(better, new, old), trial, at)
@@ -144,7 +148,7 @@ def _solve(args, *, x0, fn, groups, most):
     rows = jax.eval_shape(lambda x: fn(x, args)[0], x0).shape[0]
     zero = jnp.zeros((), x0.dtype)
     blank = _Point(x0, jnp.zeros(rows, x0.dtype), jnp.zeros((rows, x0.size), x0.dtype), jnp.ones_like(x0), jnp.array(False))
-    start = (blank, zero, jnp.int32(0), jnp.array(False), jnp.int32(Result.NOT_CONVERGED), zero)
+    start = (blank, zero, jnp.int32(0), jnp.array(False), jnp.int32(Result.NOT_CONVERGED), zero + jnp.inf)
     goes_on = lambda state: ~state[3] & (state[2] <= most)
     point, _, count, _, result, left = jax.lax.while_loop(goes_on, improve, start)
     return point.x, point, result, count - 1, left
