@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from ..beams.beam import Beam, node_name
 from ..bodies.base import MOTIONS
@@ -154,7 +153,7 @@ def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechan
     return with_rank_if_cheap(system, q0), q0
 
 
-def _initial_gauges(model: Assembly, readings: Array, wanted: Coordinates) -> Array:
+def _initial_gauges(model: Assembly, readings: Any, wanted: Coordinates) -> Any:
     """Readings, with the turns of coordinates that were asked for."""
     if not model.gauges:
         return readings

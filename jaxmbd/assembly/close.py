@@ -1,5 +1,7 @@
 """Positions in which all joints meet: as given, or solved for where loops are open."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,6 @@ from ..joints import Free
 from ..numerics.arrays import join, known, seen
 from ..numerics.compile import compiled
 from ..numerics.lapack import pinv, solve
-from ..system import Vector
 from .model import Assembly
 from .placement import Coordinates
 
@@ -28,11 +29,11 @@ class Look(eqx.Module):
     """
 
     rows: Rows
-    change: Float[Array, "frames 4"]
-    gaps: list[Float[Array, "joints m"]]
-    missed: Float[Array, " c"]
-    readings: Float[Array, " g"]
-    coordinates: Vector
+    change: Float[Any, "frames 4"]
+    gaps: list[Float[Any, "_ _"]]
+    missed: Float[Any, " c"]
+    readings: Float[Any, " g"]
+    coordinates: Float[Any, " n"]
 
 
 def look(model: Assembly, rows: Rows, wanted: Coordinates) -> Look:
@@ -126,7 +127,7 @@ def _move(model: Assembly, rows: Rows, w: Float[Array, " six"]) -> Rows:
     return model.frames(model.coordinates(moved, jnp.zeros(len(model.gauges), rows.dtype)))
 
 
-def _targets(model: Assembly, wanted: Coordinates) -> tuple[Float[Array, " c"], tuple]:
+def _targets(model: Assembly, wanted: Coordinates) -> tuple[Float[Any, " c"], tuple]:
     """The coordinates that are wanted one after the other, and where they are read: group, number of the joint, how many."""
     where = {name: (g, i) for g, group in enumerate(model.joints) for i, name in enumerate(group.names)}
     columns = tuple((*where[name], values.size) for name, values in wanted.items())

@@ -45,7 +45,7 @@ class Gears(eqx.Module):
     second: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def pick(self, gauges: Float[Array, " g"]) -> Float[Array, "2 gears"]:
+    def pick(self, gauges: Float[Any, " g"]) -> Float[Any, "2 gears"]:
         """The first and the second gauge of each gear."""
         return gauges[np.array([self.first, self.second], int)]
 

@@ -47,7 +47,7 @@ class JointGroup(eqx.Module):
     def constraint_count(self) -> int:
         """Number of constraints of a joint of this kind in space."""
         first = jax.tree.map(lambda leaf: leaf[0], self.kind)
-        return jax.eval_shape(lambda: first.constraint(identity(), identity())).size
+        return jax.eval_shape(lambda a, b: first.constraint(a, b), identity(), identity()).size
 
     @property
     def children(self) -> Indices:

@@ -21,7 +21,7 @@ from .spanning_tree import Branch
 
 Poses = dict[str, Frame]
 JointFrames = Mapping[str, tuple[Frame, Frame]]
-Coordinates = Mapping[str, Array]
+Coordinates = Mapping[str, Any]
 Branches = Sequence[tuple[str | None, Branch]]
 
 
@@ -120,19 +120,19 @@ def set_coordinates(
         joint, (on_a, on_b) = mechanism.connections[name], frames[name]
         relative = (poses[joint.a] @ on_a).inverse() @ poses[joint.b] @ on_b
         if name in wanted:
-            relative = seen(_with_coordinates(joint.kind, relative, wanted[name]))
+            relative = seen(_with_coordinates(joint.kind, identity(), relative, wanted[name]))
         on_parent, on_child = (on_b, on_a) if branch.reverse else (on_a, on_b)
         moved[child] = moved[parent] @ on_parent @ (relative.inverse() if branch.reverse else relative) @ on_child.inverse()
     return moved
 
 
 @compiled
-def _with_coordinates(kind: AbstractJoint, relative: Frame, wanted: Array) -> Frame:
+def _with_coordinates(kind: AbstractJoint, first: Frame, relative: Frame, wanted: Array) -> Frame:
     """The second frame of a joint as seen from the first where its coordinates are the wanted ones, other freedoms as they were."""
     start = relative if kind.additive else kind.rest()
-    change = wanted - kind.coordinate(identity(), start)
+    change = wanted - kind.coordinate(first, start)
     increments = jnp.zeros(kind.freedom, change.dtype).at[: change.size].set(change)
-    return kind.motion(increments, identity(), start)(start)
+    return kind.motion(increments, first, start)(start)
 
 
 def _local(value: Any) -> Frame:

@@ -107,7 +107,7 @@ def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBod
 
 
 def _constraint_count(element: Element) -> int:
-    shape = jax.eval_shape(lambda: element.kind.constraint(identity(), identity())).shape
+    shape = jax.eval_shape(lambda a, b: element.kind.constraint(a, b), identity(), identity()).shape
     if len(shape) != 1:
         raise ModelError(f"the constraint of joint {element.name!r} must return a vector (m,), but returned shape {shape}")
     return shape[0]

@@ -47,17 +47,17 @@ class Frame(eqx.Module):
         return join([self.origin[None], self.rotation.T])
 
     @property
-    def x(self) -> Float[Array, "*batch 3"]:
+    def x(self) -> Float[Any, "*batch 3"]:
         """First director."""
         return self.rotation[..., 0]
 
     @property
-    def y(self) -> Float[Array, "*batch 3"]:
+    def y(self) -> Float[Any, "*batch 3"]:
         """Second director."""
         return self.rotation[..., 1]
 
     @property
-    def z(self) -> Float[Array, "*batch 3"]:
+    def z(self) -> Float[Any, "*batch 3"]:
         """Third director, the axis of a joint that has one."""
         return self.rotation[..., 2]
 

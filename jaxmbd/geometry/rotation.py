@@ -55,7 +55,7 @@ def exp(theta: Vector3) -> Matrix3:
     return xp.eye(3, dtype=theta.dtype) + whole * hat + 0.5 * half**2 * hat @ hat
 
 
-def about(axis: Vector3, angle: Array) -> Matrix3:
+def about(axis: Vector3, angle: Any) -> Matrix3:
     r"""The rotation about a unit axis, $I + \sin\alpha\,\hat n + 2 \sin^2\frac\alpha2\,\hat n^2$."""
     xp, hat = library(axis, angle), skew(axis)
     return xp.eye(3, dtype=axis.dtype) + xp.sin(angle) * hat + 2 * xp.sin(0.5 * angle) ** 2 * hat @ hat
@@ -148,7 +148,7 @@ def basis(axis: Float[ArrayLike, "3"]) -> Matrix3:
     return xp.stack([x, xp.cross(z, x), z], axis=1)
 
 
-def _near_zero(x: Array, radius: float, series: list[float], closed: Callable) -> Array:
+def _near_zero(x: Any, radius: float, series: list[float], closed: Callable) -> Any:
     """A function by its power series near zero, and by its closed form elsewhere, so that no derivative cancels or divides by zero."""
     xp, near = library(x), x < radius
     inside, outside = xp.where(near, x, 0), xp.where(near, 1, x)
