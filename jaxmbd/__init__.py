@@ -58,6 +58,6 @@ from .loads import (
 from .numerics import lapack as lapack, linear as linear
 from .numerics.newton import Newton as Newton
 from .schemes import EnergyMomentum as EnergyMomentum, Galerkin as Galerkin, Midpoint as Midpoint, Trapezoidal as Trapezoidal
-from .simulation import Save as Save, Trajectory as Trajectory, simulate as simulate
+from .simulation import Save as Save, simulate as simulate
 from .statics import equilibrium as equilibrium, modes as modes
 from .system import System as System

@@ -28,6 +28,7 @@ def mass(law, potential=lambda t, q, p: 0.0, m=2.0):
     )
 
 
+SLOW = pytest.mark.slow
 OSCILLATOR = mass(Plasticity(350.0, 50.0))
 LAWS = {
     "plastic": Plasticity(350.0, 50.0),
@@ -188,7 +189,7 @@ def braked_wheel():
     return system, q0, mbd.joint_velocities(system, q0, {"hinge": 20.0})
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.ConservativeDirector()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), pytest.param(mbd.schemes.ConservativeDirector(), marks=SLOW)])
 def test_a_wheel_is_braked_through_many_turns(braked_wheel, scheme):
     """The angle at which it stops follows from its energy, through 5.7 turns; then it swings about where it stuck."""
     system, q0, v0 = braked_wheel
@@ -202,6 +203,7 @@ def test_a_wheel_is_braked_through_many_turns(braked_wheel, scheme):
     assert np.abs(np.diff(H + D)).max() < 1e-14 * H[0]
 
 
+@pytest.mark.slow
 def test_a_loop_with_friction_keeps_its_balance_whatever_the_formulation():
     mechanism, placement = mbd.gallery.four_bar(planar=True)
     laws = {"dry": ("hinge 2", Plasticity(100.0, 0.4)), "wet": ("hinge 4", Viscous(0.05))}
