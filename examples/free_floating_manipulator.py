@@ -1,10 +1,11 @@
 """A free-floating parallel manipulator on a figure of eight (Uhlar and Betsch, section 6).
 
 A base and a platform float in the plane without gravity, tied by three telescopic legs. Motors turn the legs against the base; nothing
-holds the base. The platform follows a figure of eight without turning. The paper tells neither sizes nor masses: those here are chosen.
+holds the base. The platform follows a figure of eight without turning, once with friction in the hinges of the motors, E = 350 and
+F_max = 50, and once without. The paper tells neither sizes nor masses: those here are chosen.
 """
 
-# %% Setup: six degrees of freedom, three motors
+# %% Setup: six degrees of freedom, three motors, and friction beside them
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,8 @@ jax.config.update("jax_enable_x64", True)  # a script may decide this; the libra
 angles = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
 rays = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
 bodies = {"base": mbd.PlanarBody.disc(20.0, 1.2), "platform": mbd.PlanarBody.disc(4.0, 0.3)}
-placement, joints, motors, turn = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, {}, mbd.Revolute((0, 0, 1))
+placement, joints, turn = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, mbd.Revolute((0, 0, 1))
+motors, friction = {}, {}
 for i, (angle, ray) in enumerate(zip(angles, rays, strict=True), 1):
     bodies |= {f"cylinder {i}": mbd.PlanarBody.rod(1.0, 0.5), f"rod {i}": mbd.PlanarBody.rod(0.5, 0.5)}
     placement |= {f"cylinder {i}": (tuple(0.95 * ray), angle + np.pi), f"rod {i}": (tuple(0.55 * ray), angle + np.pi)}
@@ -28,7 +30,7 @@ for i, (angle, ray) in enumerate(zip(angles, rays, strict=True), 1):
         f"head {i}": mbd.Joint(turn, f"rod {i}", "platform", at=tuple(0.3 * ray)),
     }
     motors |= {f"motor {i}": mbd.Motor(f"foot {i}")}
-system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, motors), placement)
+    friction |= {f"bearing {i}": mbd.Friction(f"foot {i}", mbd.friction.Plasticity(stiffness=350.0, limit=50.0))}
 
 
 # %% The wanted motion: an eight from rest to rest, without jerk at both ends
@@ -45,41 +47,61 @@ def eight(t):
 
 targets = {"path": inverse.Point("platform", eight, along="xy"), "attitude": inverse.Orientation("platform", np.eye(3), about="z")}
 method = {"dt": dt, "steps": steps, "scheme": mbd.EnergyMomentum()}
-found = inverse.inverse_dynamics(system, q0, jnp.zeros_like(q0), motion=targets, **method)
-motion = found.trajectory
-back = mbd.simulate(system, q0, controls=found.controls, **method)
+
+
+def follow(loads):
+    """The manipulator with these loads, the torques that the motion takes, and what comes of playing them back."""
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, loads), placement)
+    found = inverse.inverse_dynamics(system, q0, jnp.zeros_like(q0), motion=targets, **method)
+    return system, found, mbd.simulate(system, q0, controls=found.controls, **method)
+
+
+without, with_friction = follow(motors), follow({**motors, **friction})
 
 # %% What was kept
-t, times = np.asarray(motion.t), np.asarray(found.times)
+system, found, back = with_friction
+motion, t, times = found.trajectory, np.asarray(found.trajectory.t), np.asarray(found.times)
 poses, joint_angles = post.poses(system, motion), post.joint_coordinates(system, motion)
 missed = np.abs(np.asarray(poses["platform"].origin)[:, :2] - np.asarray(jax.vmap(eight)(t)))
 torques = {name: np.asarray(values) for name, values in found.inputs.items()}
+easy = {name: np.asarray(values) for name, values in without[1].inputs.items()}
 turned = {f"foot {i}": np.asarray(joint_angles[f"foot {i}"][:, 0]) for i in (1, 2, 3)}
 work = sum(u * np.diff(angle) for u, angle in zip(torques.values(), turned.values(), strict=True))
+balance = np.diff(post.energy(system, motion) + post.dissipated(system, motion)) - work
+rubbing = [np.asarray(one.force[1:]) for one in post.friction(system, motion).values()]
 momenta = {
-    "linear": np.abs(post.linear_momentum(system, motion)).max(axis=1),
-    "angular": np.abs(post.angular_momentum(system, motion)).max(axis=1),
+    "linear momentum": np.abs(post.linear_momentum(system, motion)).max(axis=1),
+    "angular momentum": np.abs(post.angular_momentum(system, motion)).max(axis=1),
 }
 table = {
     "distance from the path, at most": missed.max(),
-    "linear momentum, at most": momenta["linear"].max(),
-    "angular momentum, at most": momenta["angular"].max(),
-    "change of energy less work of the motors, at most": np.abs(np.diff(post.energy(system, motion)) - work).max(),
-    "played back: distance from this motion, at most": np.abs(np.asarray(back.q - motion.q)).max(),
-    "largest torque": max(np.abs(values).max() for values in torques.values()),
+    "linear momentum, at most": momenta["linear momentum"].max(),
+    "angular momentum, at most": momenta["angular momentum"].max(),
+    "change of energy, and energy dissipated, less work of the motors, at most": np.abs(balance).max(),
+    "played back with friction: distance from this motion, at most": np.abs(np.asarray(back.q - motion.q)).max(),
+    "played back without: the same": np.abs(np.asarray(without[2].q - without[1].trajectory.q)).max(),
+    "largest torque without and with friction": "{:.2f}, {:.2f}".format(
+        *(max(map(np.max, map(np.abs, u.values()))) for u in (easy, torques))
+    ),
+    "torques with friction less those without less friction, at most": max(
+        np.abs(u - v - F).max() for u, v, F in zip(torques.values(), easy.values(), rubbing, strict=True)
+    ),
 }
 
 # %% Picture
 headings = {
     "A": "Base and platform",
-    "B": "Torques of the motors",
+    "B": "Torques of the motors, with friction and without",
     "C": "Angles of the legs",
     "D": "Off the path, and momenta",
 }
 figure, axes = viz.sheet("AB;AC;AD", headings, size=(16, 9))
 viz.trails(system, motion, {"platform": ("platform", (0, 0, 0)), "base": ("base", (0, 0, 0))}, axes=axes["A"], plane=(0, 1))
 viz.snapshots(system, motion, np.array([0, steps // 3, 2 * steps // 3]), axes=axes["A"], plane=(0, 1))
-viz.curves(times, torques, axes=axes["B"], xlabel="", ylabel="torque")
+both = {**torques, **{f"{name} without": values for name, values in easy.items()}}
+dashed = {name: "dashed" for name in both if name.endswith("without")}
+colours = dict(zip(both, 2 * (viz.BLUE, viz.ORANGE, viz.GREEN), strict=True))
+viz.curves(times, both, axes=axes["B"], style=dashed, colours=colours, xlabel="", ylabel="torque")
 viz.curves(t, {name: np.degrees(values - values[0]) for name, values in turned.items()}, axes=axes["C"], xlabel="", ylabel="degrees")
 errors = {"off the path": missed.max(axis=1), **momenta}
 viz.curves(t, errors, axes=axes["D"], log=True, style="points")

@@ -14,11 +14,15 @@ os.environ.setdefault(
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1",
 )
 
+import hypothesis
 import jax
 import jaxtyping
 import pytest
 
 from . import programs
+
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.load_profile("repeatable")  # `pytest --hypothesis-profile=default` looks for new cases
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -50,6 +54,12 @@ LONGEST_FIRST = (
     "test_closed_loops",
     "test_finite_volume",
     "test_docs",
+    "test_measures",
+    "test_drives",
+    "test_inverse",
+    "test_horizon",
+    "test_servo",
+    "test_friction",
     "test_schemes",
     "test_formulations",
     "verification/test_s0_swing",

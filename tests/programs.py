@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-MOST_MEMORY_MAPS = 16_000  # of 65,530 that Linux gives a process; this many programs take some four gigabytes
+MOST_MEMORY_MAPS = 28_000  # of 65,530 that Linux gives a process; this many programs take some seven gigabytes
 
 
 def drop_if_many():

@@ -187,6 +187,7 @@ def test_resultants_along_a_beam_balance_its_inertia(flying):
     np.testing.assert_allclose(found.values, strains @ np.asarray(SECTION.stiffness), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_gradients_by_stiffness_and_density(flying):
     system, motions = flying
     q0 = motions["midpoint"].q[0]

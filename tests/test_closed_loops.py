@@ -45,6 +45,7 @@ def test_orientation_does_not_matter():
     np.testing.assert_allclose(*angles, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "formulation",
     [pytest.param(mbd.Multipliers(), marks=pytest.mark.slow), mbd.NullSpace(), pytest.param(mbd.Reparametrised(), marks=pytest.mark.slow)],

@@ -60,6 +60,7 @@ def test_motor_turns_a_wheel(driven, name):
     assert abs(float(again.q[-1] - wanted)) < (1e-8 if name == "galerkin" else 1e-4)
 
 
+@pytest.mark.slow
 def test_controls_are_batched_and_differentiated(driven):
     """The torque of every step turns the wheel freely from the middle of the step on."""
     system, q0 = driven

@@ -183,6 +183,7 @@ def flying():
 AFTER = 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tolerance"), [("finite volume", 0.02), ("conservative", 1e-12)])
 def test_a_flying_beam_keeps_momentum_and_energy(flying, name, tolerance):
     """Energy up to the work of the forces without a potential; the scheme of rigid bodies moves nodes too."""
@@ -194,6 +195,7 @@ def test_a_flying_beam_keeps_momentum_and_energy(flying, name, tolerance):
     assert jnp.max(jnp.abs(energy[AFTER:] - energy[AFTER])) < tolerance * energy[AFTER]
 
 
+@pytest.mark.slow
 def test_motions_are_those_of_other_elements(flying):
     """Beside elements of order 2: the ends of the beam went 0.37 or so, and differ by a tenth of that with 8 elements."""
     system, q = free(mbd.Beam.curve(helix, SECTION, 8, 2, masses={8: 1.0}), PULSE)

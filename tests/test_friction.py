@@ -168,6 +168,7 @@ def test_hardening_in_closed_form():
     assert float(force[-1]) == pytest.approx(50 + yielding * (0.5 - rest), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_viscous_friction_is_a_damper():
     wheel = {"wheel": mbd.RigidBody.cylinder(2.0, 0.3, 0.1)}
     hinge = {"hinge": mbd.Joint(mbd.Revolute(), "ground", "wheel", at=(0, 0, 0))}

@@ -177,6 +177,7 @@ def crane_in_closed_form(t):
     return jnp.array([s, length, x, z]), forces
 
 
+@pytest.mark.slow
 def test_overhead_crane_from_rest_to_rest(crane):
     errors = []
     for count in (80, 160):

@@ -88,6 +88,7 @@ def linkage(request):
     return mbd.assemble(mbd.Mechanism(bodies, mechanism.joints, loads), placement)
 
 
+@pytest.mark.slow
 def test_a_closed_loop_with_more_motors_than_needed(linkage):
     """Work is the change of energy; of all torques that do it, least ones go as the rates of their hinges; playback returns the motion."""
     system, q0 = linkage

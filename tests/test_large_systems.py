@@ -138,6 +138,7 @@ def test_gradients_through_a_sparse_chain():
     np.testing.assert_allclose(slope, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_batch_of_chains_equals_single_runs():
     system, q0 = mbd.assemble(*gallery.chain(10, AXES))
 

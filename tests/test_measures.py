@@ -119,6 +119,7 @@ def test_rates_and_placements_take_measures():
     assert abs(float(free[-1])) > 0.1 and np.abs(free[4:7]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_measures_drive_and_gear():
     """A rope over a pulley, whose length is the angle of a drum, wound up by a motor with the torque that the weight needs."""
     bodies = {"drum": mbd.PlanarBody(1.0, 0.2), "weight": mbd.Particle(2.0)}

@@ -35,6 +35,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from /proc")
 def test_a_loop_over_new_systems_is_bounded():
     """Eight systems whose functions are new: when as many programs as are kept were made, nothing more is held.

@@ -97,12 +97,14 @@ def test_controls_go_on_too(scheme, as_function):
     assert_same(whole, in_pieces(system, *start, 4, 10, controls, scheme=scheme))
 
 
+@pytest.mark.slow
 def test_first_rows_of_pieces_have_multipliers_of_both_sides(loop):
     whole = mbd.simulate(*loop, dt=0.01, steps=20)
     _, second = in_pieces(*loop, 2, 10)
     assert np.array_equal(second.multipliers[0], whole.multipliers[10])
 
 
+@pytest.mark.slow
 def test_resuming_inside_jit_and_vmap(loop):
     system, q0, v0 = loop
     onward = jax.jit(lambda state: mbd.simulate(system, start=state, steps=5, save="end", throw=False).q[-1])
@@ -112,6 +114,7 @@ def test_resuming_inside_jit_and_vmap(loop):
     np.testing.assert_allclose(both[1], alone, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_through_the_seam(loop):
     system, q0, v0 = loop
 

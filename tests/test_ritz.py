@@ -157,6 +157,7 @@ def test_vibration_comes_closer_with_more_forms(cantilever):
     assert errors[0] < 0.03 and errors[1] < 2e-4
 
 
+@pytest.mark.slow
 def test_a_static_form_has_the_static_answer(cantilever):
     """One form, that of the load at rest: the beam stays there, with its moments and the reaction at the clamp."""
     system, q0, found = cantilever

@@ -54,6 +54,7 @@ def bent():
     return jax.jit(jax.value_and_grad(deflection, has_aux=True))
 
 
+@pytest.mark.slow
 def test_large_deflection_of_a_cantilever(bent):
     (deflection, found), slope = bent(2.07e11)
     assert found.successful

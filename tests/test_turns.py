@@ -208,6 +208,7 @@ def test_fifty_turns_against_the_closed_form(scheme, formulation, drive):
 # Other joints, and loops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_crank_of_a_four_bar_turns_many_times(planar):
     """Motors on a hinge of the tree and on the one that closes the loop: their work is the change of energy in every step."""
@@ -226,6 +227,7 @@ def test_the_crank_of_a_four_bar_turns_many_times(planar):
     np.testing.assert_allclose(np.diff(energy), work, rtol=0, atol=1e-13 * energy.max())
 
 
+@pytest.mark.slow
 def test_angles_of_cardan_and_cylindrical_joints_pass_half_a_turn():
     """The work of motors on both angles of a Cardan joint is the change of energy, that of springs on the sleeve included."""
     bodies = {name: mbd.RigidBody(1.0, (0.2, 0.25, 0.3)) for name in ("yoke", "slider")}

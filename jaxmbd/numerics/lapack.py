@@ -149,6 +149,7 @@ def _eigh_jvp(primals, tangents):
 
 qr = unthreaded(lambda A: jnp.linalg.qr(A, mode="complete"))
 svd = unthreaded(lambda A: jnp.linalg.svd(A))
+thin_svd = unthreaded(lambda A: jnp.linalg.svd(A, full_matrices=False), work=30)
 singular_values = unthreaded(lambda A: jnp.linalg.svd(A, compute_uv=False))
 
 

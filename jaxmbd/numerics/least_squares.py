@@ -77,7 +77,7 @@ class _Axes(eqx.Module):
     @classmethod
     def of(cls, point: _Point) -> "_Axes":
         """The decomposition at a point."""
-        U, values, V = _decomposed(point.jacobian)
+        U, values, V = lapack.thin_svd(point.jacobian)
         return cls(U, values, V.T)
 
     @property
@@ -88,9 +88,6 @@ class _Axes(eqx.Module):
     def inverse(self, damping: Array | float = 0.0) -> Float[Array, " d"]:
         r"""$\sigma / (\sigma^2 + \mu)$."""
         return jnp.where(self.seen, self.values / jnp.where(self.seen, self.values**2 + damping, 1), 0)
-
-
-_decomposed = lapack.unthreaded(lambda A: jnp.linalg.svd(A, full_matrices=False), work=30)
 
 
 def least_squares(fn: Callable, x0: Float[Array, " k"], args: PyTree, groups: tuple[int, ...] | None = None, most: int = 50) -> Optimum:

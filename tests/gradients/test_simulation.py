@@ -86,6 +86,7 @@ def test_generalized_alpha_has_right_gradients():
         np.testing.assert_allclose(gradient[name], differences[name], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_mechanism_with_joint_multipliers():
     """Inertia, a spring and a rate at the start of a body on a hinge, by a scheme that carries velocities of bodies."""
     joints = {"hinge": mbd.Joint(mbd.Revolute((1.0, 0.0, 0.3)), "ground", "a", at=(0.0, 0.0, 0.0))}
