@@ -66,8 +66,49 @@ LONGEST_FIRST = (
 )
 
 
+# Variants that show with another scheme, formulation or mechanism what a quicker one of the same test shows: for the slow run alone.
+TWINS = {
+    "gradients/test_simulation.py::test_forward_reverse_and_differences_agree": (
+        "multipliers-galerkin 6",
+        "null space-galerkin 6",
+        "null space-midpoint",
+    ),
+    "test_conserving_mechanisms.py::test_formulations_agree_and_keep_energy": ("chart",),
+    "test_formulations.py::test_same_motion": (
+        "null space-chain of three-trapezoidal",
+        "null space-chain of three-galerkin 4",
+        "null space-redundant-galerkin 4",
+        "implicit chart-chain of three-trapezoidal",
+        "implicit chart-chain of three-galerkin 4",
+        "implicit chart-redundant-midpoint",
+    ),
+    "test_formulations.py::test_a_rank_that_falls_is_reported": ("null space",),
+    "test_formulations.py::test_a_rank_that_rises_is_reported": ("implicit chart",),
+    "test_resume.py::test_in_pieces_is_the_same_to_the_bit": (
+        "Trapezoidal-Multipliers",
+        "Galerkin-Multipliers",
+        "DirectorEnergyMomentum-Multipliers",
+        "Newmark-Multipliers",
+        "Midpoint-Reparametrised",
+        "Midpoint-JointMultipliers",
+    ),
+    "test_resume.py::test_controls_go_on_too": ("Midpoint-True", "EnergyMomentum-False"),
+    "test_schemes.py::test_discrete_multipliers_converge_with_their_own_order": ("galerkin 6 gauss-orders2",),
+    "test_schemes.py::test_flow_on_the_constraint_manifold_is_symplectic": ("trapezoidal", "galerkin 6 gauss"),
+    "test_schemes.py::test_momentum_map_is_exact_and_energy_bounded": (
+        "spherical pendulum-trapezoidal",
+        "spherical pendulum-galerkin 6 gauss",
+    ),
+}
+TWIN_NAMES = {f"tests/{test}[{variant}]" for test, variants in TWINS.items() for variant in variants}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Start with the longest modules."""
+    """Mark the twins, and start with the longest modules."""
+    for item in items:
+        if item.nodeid in TWIN_NAMES:
+            item.add_marker(pytest.mark.slow)
     places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 

@@ -69,6 +69,7 @@ def test_derivatives_through_redundant_constraints(formulation):
     np.testing.assert_allclose(reverse, differences, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_through_assembly():
     """A slider-crank told on points of its bodies, assembled anew for each length of the rod, with the loop closed by search."""
 

@@ -172,6 +172,7 @@ def test_controller_that_does_what_a_drive_does():
         np.testing.assert_allclose(other, first, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_gains_limits_and_what_is_measured_are_parameters():
     """One drive holds a wheel by the height of a point on it."""
     bodies, hinge = {"wheel": mbd.PlanarBody(1.0, INERTIA)}, mbd.Joint(mbd.Revolute(), "ground", "wheel", at=(0.0, 0.0, 0.0))

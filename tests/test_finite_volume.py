@@ -230,6 +230,7 @@ def tip(q):
     return q.reshape(-1, 4, 3)[-1, 0]
 
 
+@pytest.mark.slow
 def test_a_moment_rolls_a_beam_up_into_an_exact_circle():
     """In a plane conservative elements are the same as others, and faster to compile."""
     section = mbd.Section.rectangle(1e-4, 1e-4, 1e9, 1e3)

@@ -123,6 +123,7 @@ def floating():
     return mbd.assemble(mbd.Mechanism(bodies, joints, motors), places)
 
 
+@pytest.mark.slow
 def test_many_paths_of_a_floating_arm_at_once(floating):
     """The hand of an under-actuated mechanism follows 256 paths; momenta stay zero, and played back forces return the motion."""
     system, q0 = floating

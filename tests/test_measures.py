@@ -78,6 +78,7 @@ def test_energy_and_angular_momentum_with_a_function_of_the_user(scheme):
     assert float(system.parameters["shape.params.c"]) == 0.8
 
 
+@pytest.mark.slow
 def test_measured_angles_count_turns():
     """Springs on the angle between two wheels: c'' = -2 k c / I, through more than a turn."""
     wheels = {name: mbd.PlanarBody(1.0, 0.2) for name in "ab"}

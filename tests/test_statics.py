@@ -140,6 +140,7 @@ def test_equilibrium_and_frequency_of_a_pendulum_of_functions():
         mbd.modes(system, jnp.array([1.2, -1.6]))
 
 
+@pytest.mark.slow
 def test_equilibrium_of_a_linkage_with_a_loop():
     """A spring holds the coupler of a four-bar whose redundant hinges share the load: what is left is one equation of virtual work."""
     mechanism, placement = mbd.gallery.four_bar()

@@ -98,6 +98,7 @@ def test_a_wheel_on_a_spring_passes_half_a_turn(scheme, formulation, spatial):
             np.testing.assert_allclose(angle(system, run), exact, rtol=0, atol=0.4 * (dt * speed) ** 2 * np.abs(exact).max())
 
 
+@pytest.mark.slow
 def test_gradients_through_half_a_turn(planar):
     """By the stiffness and by the initial speed, of the angle and its rate beyond half a turn."""
     system, q0, v = planar

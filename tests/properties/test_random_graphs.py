@@ -146,7 +146,7 @@ def check_spatial_loop(seed):
 LOOPS = pytest.mark.parametrize("check_loop", [check_planar_loop, check_spatial_loop])
 
 
-@pytest.mark.parametrize("check_loop", [pytest.param(check_planar_loop, marks=pytest.mark.slow), check_spatial_loop])
+@pytest.mark.parametrize("check_loop", [check_planar_loop, pytest.param(check_spatial_loop, marks=pytest.mark.slow)])
 def test_a_random_loop(check_loop):
     check_loop(seed=1)
 

@@ -26,6 +26,7 @@ def test_its_size_is_that_of_the_paper(swing):
     assert (system.params.increments, system.params.closures) == (122, 0)
 
 
+@pytest.mark.slow
 def test_energy_after_the_load_ends(swing, motions):
     """Exact with energy-momentum, oscillating with the symplectic scheme, which the load gave the same energy up to its error."""
     exact, oscillating = (np.asarray(post.energy(swing[0], motions[name]))[26:] for name in ("energy-momentum", "symplectic"))
@@ -35,6 +36,7 @@ def test_energy_after_the_load_ends(swing, motions):
     np.testing.assert_allclose(exact[0], 140.59, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_motion_stays_in_its_plane(swing, motions):
     system, _ = swing
     for motion in motions.values():
@@ -43,6 +45,7 @@ def test_the_motion_stays_in_its_plane(swing, motions):
         assert jnp.max(jnp.abs(post.constraint_residuals(system, motion))) < 1e-14
 
 
+@pytest.mark.slow
 def test_both_schemes_move_it_alike(motions):
     first, second = (np.asarray(motions[name].q) for name in ("energy-momentum", "symplectic"))
     moved = np.abs(first[-1] - first[0]).max()
