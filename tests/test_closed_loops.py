@@ -96,3 +96,14 @@ def test_derivatives_through_assembly():
     value, slope = jax.value_and_grad(end)(2.0)
     assert np.isclose(value, np.cos(0.7) + 2 * np.cos(np.arcsin(np.sin(0.7) / 2)), atol=0.3)
     np.testing.assert_allclose(slope, (end(2.0 + 1e-5) - end(2.0 - 1e-5)) / 2e-5, rtol=1e-6)
+
+
+def test_a_loop_that_only_repeats_what_is_said_changes_nothing():
+    """A pendulum that a guide keeps in the plane in which it swings anyway: all constraints of the loop are redundant."""
+    body, hinge = {"rod": mbd.RigidBody.box(1.0, (1.0, 0.1, 0.1))}, mbd.Joint(mbd.Revolute((0, 1, 0)), "ground", "rod", at=(0, 0, 0))
+    guide = mbd.Joint(mbd.Planar((0, 1, 0)), "ground", "rod", at=(0.5, 0, 0))
+    ends = []
+    for joints in ({"hinge": hinge}, {"hinge": hinge, "guide": guide}):
+        system, q0 = mbd.assemble(mbd.Mechanism(body, joints, [mbd.Gravity()]), {"rod": (0.5, 0, 0)})
+        ends.append(mbd.simulate(system, q0, dt=0.02, steps=10).q[-1])
+    assert np.abs(ends[0] - ends[1]).max() < 1e-13

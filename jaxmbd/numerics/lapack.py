@@ -106,7 +106,9 @@ def _equilibrating(matrix: Float[Array, "k k"], sweeps: int = 2) -> tuple[Float[
 
 
 def solve(matrix: Float[Array, "k k"], rhs: Float[Array, "k *columns"]) -> Float[Array, "k *columns"]:
-    """The solution of a linear system, with derivatives of any order."""
+    """The solution of a linear system, with derivatives of any order; of none, nothing."""
+    if matrix.shape[0] == 0:
+        return rhs
     factors = LU.of(matrix)
     forward, backward = lambda _, b: factors.solve(b), lambda _, b: factors.solve(b, transposed=True)
     return jax.lax.custom_linear_solve(lambda x: matrix @ x, rhs, forward, backward)
