@@ -43,7 +43,8 @@ class Newton(eqx.Module):
     r"""Solves `fn(x, args) = 0` for a flat vector `x`.
 
     Row $i$ of the residual is measured against $(|J|\,s)_i$, where $s$ is the size of the unknowns: this is the size of the
-    terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. The
+    terms that cancel in it, so that `residual_tolerance` counts in units of rounding, whatever the units of the model. A row that the
+    guess leaves with more than that, as a force that multipliers alone can balance, is measured against what it had then. The
     iteration ends when the residual is that small, when the step is below `step_tolerance` times $s$, or when rounding errors
     keep a residual of some hundred times the machine precision from falling further. What is left then is taken off with the
     last tangent, which costs no new one and brings terms that are small beside $s$, such as displacements, to their own rounding.
@@ -150,29 +151,30 @@ def _iterate(newton: Newton, equations: Equations, args: PyTree, active: Array |
     renew = lambda x: equations.tangent(newton.linear, x, args)
     unsolved = lambda now: active & (now.result == Result.NOT_CONVERGED) & (now.steps < newton.max_steps)
 
-    blank = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(renew, x0))
+    blank, rest = jax.tree.map(jnp.zeros_like, eqx.filter_eval_shape(renew, x0)), evaluate(x0)
+    first = jnp.abs(rest)
     reuse = blank.lasting if newton.reuse is None else newton.reuse
 
     def with_new_tangent(carry):
         now, _ = carry
         tangent = renew(now.x)
         magnitude = tangent.magnitude(jnp.ones_like(x0) if scale is None else scale)
-        again = lambda now: _correct(newton, evaluate, now, tangent, magnitude, x0, scale)
+        again = lambda now: _correct(newton, evaluate, now, tangent, magnitude, first, x0, scale)
         if reuse == 1:
             return again(now), tangent
         last = now.steps + reuse
         now = eqx.tree_at(lambda now: now.slow, now, jnp.array(False))
         return jax.lax.while_loop(lambda now: unsolved(now) & ~now.slow & (now.steps < last), again, now), tangent
 
-    start = _Iterate(x0, evaluate(x0), jnp.array(jnp.inf, x0.dtype), jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(False))
+    start = _Iterate(x0, rest, jnp.array(jnp.inf, x0.dtype), jnp.int32(Result.NOT_CONVERGED), jnp.int32(0), jnp.array(False))
     now, tangent = jax.lax.while_loop(lambda carry: unsolved(carry[0]), with_new_tangent, (start, blank))
     polished = now.x - tangent.solve(now.rest)
     good = (now.result == Result.SUCCESS) & jnp.all(jnp.isfinite(polished))
     return jnp.where(good, polished, now.x), now.result, now.steps, now.relative, tangent
 
 
-def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTangent, magnitude, x0, scale) -> _Iterate:
-    """One correction with a given tangent; `magnitude` belongs to `scale`, or to unknowns of size one."""
+def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTangent, magnitude, first, x0, scale) -> _Iterate:
+    """One correction with a given tangent; `magnitude` belongs to `scale`, or to unknowns of size one, `first` to the guess."""
     eps = float(jnp.finfo(x0.dtype).eps)
     step_tolerance = eps**STEP_POWER if newton.step_tolerance is None else newton.step_tolerance
     residual_tolerance = eps if newton.residual_tolerance is None else newton.residual_tolerance
@@ -180,7 +182,7 @@ def _correct(newton: Newton, fn: Callable, now: _Iterate, tangent: AbstractTange
     size = lambda x: jnp.maximum(largest(x), largest(x0)) if scale is None else jnp.ones((), x.dtype)
 
     def relative(residual, x):
-        terms = magnitude * size(x)
+        terms = jnp.maximum(magnitude * size(x), first)
         return largest(residual / jnp.where(terms > 0, terms, 1))
 
     step = -tangent.solve(now.rest)
