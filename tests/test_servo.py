@@ -244,3 +244,20 @@ def test_a_motion_out_of_reach_ends_there_and_names_time_and_target(arm):
     assert np.isfinite(batch.inputs).all() and not batch.inputs[1, reached:].any()
     with pytest.raises(mbd.SimulationError, match=rf"t = {reached * DT:g} to .*NOT_DRIVEN.* Worst target: 'tip'"):
         batch.check(arm)
+
+
+def test_a_motion_through_a_singular_position_ends_before_it(pendulum):
+    """A push to the side has no hold of a pendulum that is level: whether a node falls on that position or a step passes it."""
+    level = lambda rate: Servo({"swing": Angle(Partial(lambda rate, t: 1.2 + rate * t**4, rate))}, "push")
+    start = jnp.array([jnp.sin(1.2), -jnp.cos(1.2)])
+    begin = dict(q0=start, v0=jnp.zeros(2), dt=DT, steps=STEPS, controls={"torque": jnp.zeros(STEPS)}, throw=False)
+    for node in (16.0, 16.4):
+        rate = (jnp.pi / 2 - 1.2) / (node * DT) ** 4
+        motion = mbd.simulate(pendulum, servo=level(rate), **begin)
+        reached = int(motion.reached)
+        assert reached == np.ceil(node) - 1
+        assert motion.results[reached + 1] == mbd.Result.NOT_DRIVEN
+        angles = 1.2 + rate * motion.t[: reached + 1] ** 4
+        np.testing.assert_allclose(motion.q[: reached + 1, 0], jnp.sin(angles), atol=1e-12)
+    with pytest.raises(mbd.SimulationError, match=rf"t = {16 * DT:g} to .*NOT_DRIVEN.* Worst target: 'swing'"):
+        motion.check()

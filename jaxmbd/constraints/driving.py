@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from ..errors import ModelError, Result
 from ..numerics.arrays import known
@@ -26,14 +26,16 @@ from .units import row_size, sizes
 
 def response(
     system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree, at: Split
-) -> tuple[Float[Array, "n k"], Float[Array, "r k"]]:
-    """Accelerations of the coordinates by a unit of each input within the constraints that a split picks; and of the targets, $D$."""
+) -> tuple[Float[Array, "n k"], Float[Array, "n k"], Float[Array, "r k"]]:
+    """Forces of a unit of each input, accelerations of the coordinates by it within the constraints that a split picks, and of the
+    targets, $D$.
+    """
     zero = jnp.zeros(servo.size, q.dtype)
     pushed = jax.jacfwd(lambda u: system.forces(t, q, v, servo.control(given, servo.inputs(u))))(zero)
     M, G = mass_matrix(system, t, q, v), at.independent(constraint_jacobian(system, t, q))
     none = jnp.zeros((G.shape[0], G.shape[0]), q.dtype)
     moved = solve(jnp.block([[M, G.T], [G, none]]), jnp.pad(pushed, ((0, G.shape[0]), (0, 0))))[: q.size]
-    return moved, jax.vmap(lambda a: jax.jvp(lambda q: servo.residual(system, t, q), (q,), (a,))[1], 1, 1)(moved)
+    return pushed, moved, jax.vmap(lambda a: jax.jvp(lambda q: servo.residual(system, t, q), (q,), (a,))[1], 1, 1)(moved)
 
 
 def least_inputs(D: Float[Array, "r k"], servo: Servo) -> Float[Array, "k r"]:
@@ -48,9 +50,33 @@ def first_inputs(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, 
     free, _ = manifold.acceleration(v, servo.control(given, servo.inputs(none)))
     rate = lambda t, q, v: jax.jvp(lambda t, q: servo.residual(system, t, q), (t, q), (one, v))[1]
     missed = jax.jvp(rate, (t, q, v), (one, v, free))[1]
-    _, D = response(system, t, q, v, servo, given, manifold.split())
+    *_, D = response(system, t, q, v, servo, given, manifold.split())
     W = least_inputs(D, servo)
     return -W @ solve(D @ W, missed)
+
+
+def cosines(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree) -> Float[Array, "r k"]:
+    """What inputs do to targets, each as a cosine between the motion that an input makes and the one that a target asks for, times that
+    between this motion and the force of the input, which vanishes where constraints take all of it.
+    """
+    pushed, moved, D = response(system, t, q, v, servo, given, manifold_at(system, t, q).split())
+    size = sizes(system, q)
+    slopes = jax.jacfwd(lambda q: servo.residual(system, t, q))(q) * size
+    lengths, efforts = row_size((moved / size[:, None]).T), row_size((pushed * size[:, None]).T)
+    grip = jnp.sum(pushed * moved, axis=0) / (lengths * efforts)
+    return grip * D / lengths / row_size(slopes)[:, None]
+
+
+def undriven(found: Float[Array, "r k"]) -> Bool[Array, ""]:
+    """Whether inputs with these cosines leave a direction of the targets to itself."""
+    return jnp.sum(singular_values(found) > _tolerance(found.dtype)) < found.shape[0]
+
+
+def passes_singularity(start: Float[Array, "r k"], end: Float[Array, "r k"]) -> Bool[Array, ""]:
+    """Whether inputs lose their hold of the targets at the end of a step, or, as many as these, within it."""
+    if start.shape[0] < start.shape[1]:
+        return undriven(end)
+    return undriven(end) | (jnp.linalg.det(start) * jnp.linalg.det(end) < 0)
 
 
 class Driving(eqx.Module):
@@ -63,17 +89,11 @@ class Driving(eqx.Module):
 @compiled
 def _driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo, given: PyTree) -> Driving:
     """How a start looks to a servo, in one compilation."""
-    both, manifold = with_targets(system, servo, q), manifold_at(system, t, q)
+    both = with_targets(system, servo, q)
     verdict = judge_position(both, t, q) if v is None else judge_start(both, t, q, v, dt)
-    moved, D = response(system, t, q, jnp.zeros_like(q) if v is None else v, servo, given, manifold.split())
-    size = sizes(system, q)
-    slopes = jax.jacfwd(lambda q: servo.residual(system, t, q))(q) * size
-    lengths = jnp.linalg.norm(moved / size[:, None], axis=0)
-    acting = lengths > jnp.finfo(q.dtype).eps ** 0.75 * jnp.max(lengths)
-    cosines = jnp.where(acting, D / jnp.where(acting, lengths, 1), 0) / row_size(slopes)[:, None]
-    undriven = jnp.sum(singular_values(cosines) > _tolerance(q.dtype)) < D.shape[0]
-    lacking = Verdict(jnp.where(undriven, jnp.int32(Result.NOT_DRIVEN), 0), jnp.int32(-1), jnp.zeros((), q.dtype))
-    return Driving(_renumbered(first_wrong(verdict, lacking), constraint_count(system, q)), cosines)
+    found = cosines(system, t, q, jnp.zeros_like(q) if v is None else v, servo, given)
+    lacking = Verdict(jnp.where(undriven(found), jnp.int32(Result.NOT_DRIVEN), 0), jnp.int32(-1), jnp.zeros((), q.dtype))
+    return Driving(_renumbered(first_wrong(verdict, lacking), constraint_count(system, q)), found)
 
 
 def check_driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo | None, given: PyTree) -> Verdict | None:

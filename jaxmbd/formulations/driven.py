@@ -70,7 +70,7 @@ class Driven(AbstractFormulation):
         near = (step, self.moves(x, problem)[-1])
         about, move = near if self.exact else jax.lax.stop_gradient(near)
         given, middle = mean_control(about.control), about.q0 + 0.5 * move
-        _, D = response(about.system, about.middle, middle, move / about.dt, about.servo, given, problem.whole)
+        *_, D = response(about.system, about.middle, middle, move / about.dt, about.servo, given, problem.whole)
         return step.servo.inputs(least_inputs(D, step.servo) @ u)
 
     def acting(self, x: Array, problem: Problem) -> StepInput:

@@ -34,7 +34,7 @@ class Held(eqx.Module):
         step = self.times[1] - self.times[0]
         place = (t - self.times[0]) / step
         before = jnp.clip(jnp.round(place - 0.5).astype(int), 0, self.times.size - 2)
-        share = place - before
+        share = place - before.astype(place.dtype)
         between = lambda leaf: leaf[before] + share * (leaf[before + 1] - leaf[before])
         return jax.tree.map(between, self.values)
 

@@ -9,12 +9,14 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
+from ..constraints.driving import cosines, passes_singularity
 from ..constraints.inputs import require_time_step, try_functions
 from ..constraints.judgement import judge_inputs
 from ..constraints.servo import Servo
 from ..constraints.units import extents
 from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers, acting_control
+from ..formulations.driven import mean_control
 from ..numerics.arguments import checked
 from ..numerics.newton import Newton
 from ..numerics.polynomials import interpolation
@@ -98,7 +100,7 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
     if before.servo is not None:
-        result, worst, violation = _of_servo(before, q1, result, worst, violation)
+        result, worst, violation = _of_servo(before, solution.moves[-1], result, worst, violation)
     leaps = system.structure.leaps
     if leaps is not None:
         leapt = jnp.max(jax.vmap(lambda move: leaps(before.q0, move))(solution.moves))
@@ -107,11 +109,17 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
 
 
-def _of_servo(before: StepInput, q1: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
-    """The same with targets, which count downwards from -2: where no step is found that meets them, one of them is to blame."""
-    missed = jnp.abs(before.servo.residual(before.system, before.t0 + before.dt, q1))
-    failed = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR)
-    place = jnp.argmax(missed).astype(jnp.int32)
+def _of_servo(before: StepInput, move: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
+    """The same with targets, which count downwards from -2: where no step is found that meets them, or inputs lose their hold of them on
+    the way, one of them is to blame.
+    """
+    system, servo, given, v = before.system, before.servo, mean_control(before.control), move / before.dt
+    missed = jnp.abs(servo.residual(system, before.t0 + before.dt, before.q0 + move))
+    ends = jnp.stack([before.t0, before.t0 + before.dt]), jnp.stack([before.q0, before.q0 + move])
+    start, end = jax.vmap(lambda t, q: cosines(system, t, q, v, servo, given))(*ends)
+    lost = (result == Result.SUCCESS) & passes_singularity(start, end)
+    failed = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR) | lost
+    place = jnp.where(lost, jnp.argmin(jnp.max(jnp.abs(end), axis=1)), jnp.argmax(missed)).astype(jnp.int32)
     named = lambda target, constraint: jnp.where(failed, target, constraint)
     return named(jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(missed[place], violation)
 
