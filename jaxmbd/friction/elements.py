@@ -64,11 +64,10 @@ class FrictionGroup(eqx.Module):
     def named_parameters(self) -> Named:
         """The numbers of each law, below its name."""
         fields = {key: one.within(lambda group: group.law) for key, one in of_tree(self.law).items()}
-        return {
-            key: one
-            for place, name in enumerate(self.names)
-            for key, one in below(name, {key: one.at(place) for key, one in fields.items()}).items()
-        }
+        found: Named = {}
+        for place, name in enumerate(self.names):
+            found |= below(name, {key: one.at(place) for key, one in fields.items()})
+        return found
 
 
 Memories = tuple[Memory, ...]
