@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from .errors import ModelError
-from .friction import AbstractFriction, Frictions, OnCoordinates, stacked
+from .friction import AbstractFriction, Frictions, OnCoordinates
 from .numerics.arguments import checked
 from .numerics.arrays import library
 from .numerics.naming import Named, Parameters, below, collect, is_parameter, of_tree
@@ -116,7 +116,7 @@ class System(eqx.Module):
             "chart": (chart, (2, 3, 5)),
             "null_space": (null_space, (1, 2, 3)),
             "structure": (_Constant(structure) if isinstance(structure, Structure) else structure, (1,)),
-            "friction": (_on_coordinates(friction) if isinstance(friction, Mapping) else friction, (1,)),
+            "friction": (OnCoordinates.of(friction) if isinstance(friction, Mapping) else friction, (1,)),
         }
         for name, (function, counts) in functions.items():
             if function is not None:
@@ -283,19 +283,6 @@ def _of_params(params: PyTree) -> Named:
 
 def _function(name: str) -> Callable:
     return lambda system: system.functions[name]
-
-
-def _on_coordinates(friction: Mapping[str, tuple[int | Callable, AbstractFriction]]) -> OnCoordinates:
-    """Friction as the user gives it, judged."""
-    for name, pair in friction.items():
-        given = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
-        if not (isinstance(given[0], int) or callable(given[0])) or not isinstance(given[1], AbstractFriction):
-            raise ModelError(
-                f"friction {name!r} must be a pair of a coordinate, by number or as a function (q, params), and a law such as "
-                f"mbd.friction.Plasticity(stiffness, limit), but {pair!r} was given"
-            )
-    coordinates = {name: on if isinstance(on, int) else _as_pytree(on) for name, (on, _) in friction.items()}
-    return OnCoordinates(stacked([law for _, law in friction.values()], list(friction), range(len(friction))), coordinates)
 
 
 def _as_parameter(leaf: Any) -> Any:

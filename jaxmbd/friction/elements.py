@@ -1,6 +1,6 @@
 """Laws of friction, stacked by kind, on coordinates of a system; what they remember, and the forces that follow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +10,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from ..errors import ModelError
 from ..numerics.arrays import Indices, alike, stack, total
 from ..numerics.discrete_gradient import discrete_vjp
 from ..numerics.naming import Named, below, collect, of_tree
@@ -117,6 +118,20 @@ class OnCoordinates(eqx.Module):
 
     groups: tuple[FrictionGroup, ...]
     coordinates: dict[str, Any]
+
+    @classmethod
+    def of(cls, friction: Mapping[str, tuple[int | Callable, AbstractFriction]]) -> "OnCoordinates":
+        """Friction as the user gives it: by name, pairs of a coordinate and a law."""
+        for name, pair in friction.items():
+            on, law = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
+            if not (isinstance(on, int) or callable(on)) or not isinstance(law, AbstractFriction):
+                raise ModelError(
+                    f"friction {name!r} must be a pair of a coordinate, by number or as a function (q, params), and a law such as "
+                    f"mbd.friction.Plasticity(stiffness, limit), but {pair!r} was given"
+                )
+        plain = lambda on: callable(on) and not isinstance(on, eqx.Module | Partial)
+        coordinates = {name: Partial(on) if plain(on) else on for name, (on, _) in friction.items()}
+        return cls(stacked([law for _, law in friction.values()], list(friction), range(len(friction))), coordinates)
 
     def __call__(self, params: PyTree) -> Frictions:
         """The friction of a system with these parameters."""
