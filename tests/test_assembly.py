@@ -60,6 +60,7 @@ def test_loads_and_gears_do_not_make_programs_grow():
     assert operations(3) == operations(6)
 
 
+@pytest.mark.slow
 def test_float32_keeps_joints_to_its_own_rounding():
     system, q0 = bent(2)
     single = mbd.simulate(system, q0.astype(jnp.float32), dt=0.01, steps=50, formulation=mbd.NullSpace())
@@ -105,6 +106,7 @@ def test_tables_of_constraints_follow_their_order():
     assert np.abs(G[: G.shape[0] - model.closures] @ P).max() < 1e-14 < 0.1 < np.abs(G[-model.closures :] @ P).max(axis=1).max()
 
 
+@pytest.mark.slow
 def test_assembly_inside_jit_with_a_rank_from_outside():
     mechanism, placement = gallery.four_bar()
     system, q0 = mbd.assemble(mechanism, placement)

@@ -153,6 +153,7 @@ def test_forces_by_name(controlled):
             post.load_forces(system, trajectory, wrong)
 
 
+@pytest.mark.slow
 def test_controller_that_does_what_a_drive_does():
     """Targets whose rate is derived or given, and a controller by the same law."""
     target = lambda t: 0.3 * jnp.sin(4 * t)

@@ -115,6 +115,7 @@ def test_a_motion_that_is_only_approached_is_an_optimum(chain, pulled):
         assert bend > 0 and abs(slope) < 1e-7 * bend * np.max(np.abs(best.inputs))
 
 
+@pytest.mark.slow
 def test_derivatives_by_stiffness_and_target(chain):
     """Where the motion is followed (no effort weighs) and where it is only approached."""
 

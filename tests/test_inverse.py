@@ -72,6 +72,7 @@ def test_torques_of_an_open_chain_are_those_of_a_recursive_algorithm(efforts):
     assert errors[1] < 0.01 and abs(np.log2(errors[0] / errors[1]) - 2) < 0.3
 
 
+@pytest.mark.slow
 def test_derivative_of_the_effort_by_the_length_of_a_link(efforts):
     effort = jax.jit(jax.value_and_grad(lambda length: jnp.sum(efforts(length, 0.04)[0] ** 2)))
     step = 1e-5

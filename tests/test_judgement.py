@@ -333,6 +333,7 @@ def test_joints_that_do_not_meet_inside_jit():
         begin(1e-3)
 
 
+@pytest.mark.slow
 def test_loops_are_closed_inside_jit():
     mechanism, placement = mbd.gallery.four_bar()
     at = lambda angle: mbd.assemble(mechanism, placement | {"hinge 1": angle})[1]

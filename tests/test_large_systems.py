@@ -121,6 +121,7 @@ def test_independence_of_many_constraints_is_seen_without_a_decomposition(offset
     assert mbd.find_rank(braced, q).rank == found
 
 
+@pytest.mark.slow
 def test_gradients_through_a_sparse_chain():
     system, q0 = mbd.assemble(*gallery.chain(24, AXES, gravity=SIDEWAYS))
 

@@ -34,6 +34,7 @@ def rubber():
     return mbd.assemble(*tethered({"reach": length()}, {"band": mbd.JointSpring("reach", 40.0, 0.6)}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), pytest.param(mbd.Trapezoidal(), marks=pytest.mark.slow)], ids=["exact", "nodes"])
 def test_spring_on_a_distance_is_a_spring(rubber, scheme):
     """Where the potential is taken at the nodes, or by its discrete gradient, both are the same equations."""

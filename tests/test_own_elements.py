@@ -37,6 +37,7 @@ def tower(elements, force=(3.0, 0.0, 0.0)):
     return mbd.assemble(mbd.Mechanism({"tower": beam}, clamp, [mbd.Force("tower[-1]", force)]))
 
 
+@pytest.mark.slow
 def test_an_element_of_the_users_own_has_its_own_answer():
     """A force on the tip: every storey shifts by the same angle, with the shear force as everywhere; a motion from there is none."""
     system, q0 = tower(4)

@@ -268,6 +268,7 @@ def swing():
     return q0, reduced, mbd.simulate(reduced.system, reduced.q0, dt=0.01, steps=170, scheme=mbd.EnergyMomentum())
 
 
+@pytest.mark.slow
 def test_the_stiff_swing_passes_event_x(swing):
     _, reduced, motion = swing
     assert (reduced.q0.size, reduced.system.rank) == (24 + 12 + 21, 12 + 16 + 6 + 17)
