@@ -116,7 +116,7 @@ class System(eqx.Module):
             "chart": (chart, (2, 3, 5)),
             "null_space": (null_space, (1, 2, 3)),
             "structure": (_Constant(structure) if isinstance(structure, Structure) else structure, (1,)),
-            "friction": (OnCoordinates.of(friction) if isinstance(friction, Mapping) else friction, (1,)),
+            "friction": ((OnCoordinates.of(friction) if friction else None) if isinstance(friction, Mapping) else friction, (1,)),
         }
         for name, (function, counts) in functions.items():
             if function is not None:

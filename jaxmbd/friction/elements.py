@@ -124,7 +124,7 @@ class OnCoordinates(eqx.Module):
         """Friction as the user gives it: by name, pairs of a coordinate and a law."""
         for name, pair in friction.items():
             on, law = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
-            if not (isinstance(on, int) or callable(on)) or not isinstance(law, AbstractFriction):
+            if isinstance(on, bool) or not (isinstance(on, int) or callable(on)) or not isinstance(law, AbstractFriction):
                 raise ModelError(
                     f"friction {name!r} must be a pair of a coordinate, by number or as a function (q, params), and a law such as "
                     f"mbd.friction.Plasticity(stiffness, limit), but {pair!r} was given"
