@@ -231,5 +231,8 @@ def test_names_that_nothing_has_are_told(arm):
     with pytest.raises(mbd.ModelError, match="needs inputs"):
         free = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v, forces=lambda t, q, v, p, u: u[None])
         inverse_dynamics(free, [0.0], motion=Function(lambda t, q, p: q[0]), dt=0.1, steps=1)
+    far = Point("lower", 5.0, at=(0.5, 0, 0), along="x")
     with pytest.raises(mbd.ModelError, match="was not reached"):
-        consistent_start(system, Servo(Point("lower", 5.0, at=(0.5, 0, 0), along="x"), "turn"), q0)
+        consistent_start(system, Servo(far, "turn"), q0)
+    with pytest.raises(mbd.ModelError, match="dt must be a positive number"):  # told before a start is looked for
+        inverse_dynamics(system, q0, motion=far, inputs="turn", dt=-0.1, steps=1)

@@ -246,6 +246,14 @@ def test_a_motion_out_of_reach_ends_there_and_names_time_and_target(arm):
         batch.check(arm)
 
 
+def test_a_target_that_is_no_number_is_named(pendulum):
+    """From a time on a root has nothing to be taken of: the target is told, not a constraint that has nothing to do with it."""
+    servo = Servo({"swing": Angle(lambda t: swing(t) + 0 * jnp.sqrt(0.48 - t))}, "torque")
+    with pytest.raises(mbd.SimulationError, match=r"t = 0.45 to 0.5.*NON_FINITE.* Worst target: 'swing'") as error:
+        mbd.simulate(pendulum, [0.0, -1.0], dt=DT, steps=STEPS, servo=servo, controls=NO_PUSH)
+    np.testing.assert_allclose(error.value.trajectory.q[:10, 0], jnp.sin(swing(DT * np.arange(10))), atol=1e-12)
+
+
 def test_a_motion_through_a_singular_position_ends_before_it(pendulum):
     """A push to the side has no hold of a pendulum that is level: whether a node falls on that position or a step passes it."""
     level = lambda rate: Servo({"swing": Angle(Partial(lambda rate, t: 1.2 + rate * t**4, rate))}, "push")

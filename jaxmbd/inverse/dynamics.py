@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from ..assembly.model import assembly_in
+from ..constraints.inputs import require_time_step
 from ..constraints.rank import with_rank_if_cheap
 from ..constraints.servo import Servo
 from ..errors import ModelError
@@ -84,6 +85,7 @@ def inverse_dynamics(
     - `controls`: what other entries the control has, as in `simulate`.
     - `dt`, `steps`, `t0`, `scheme`, `formulation`, `newton`, `throw`: as in `simulate`.
     """
+    require_time_step(dt)
     servo = Servo(motion, _motors(system) if inputs is None else inputs, weights)
     if v0 is None:
         q0, v0 = consistent_start(system, servo, q0, t0=t0)

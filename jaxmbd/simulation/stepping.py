@@ -110,18 +110,21 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
 
 
 def _of_servo(before: StepInput, move: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
-    """The same with targets, which count downwards from -2: where no step is found that meets them, or inputs lose their hold of them on
-    the way, one of them is to blame.
+    """The same with targets, which count downwards from -2: where no step is found that meets them, inputs lose their hold of them on
+    the way, or what is wanted is no number, one of them is to blame.
     """
     system, servo, given, v = before.system, before.servo, mean_control(before.control), move / before.dt
     missed = jnp.abs(servo.residual(system, before.t0 + before.dt, before.q0 + move))
+    blank = ~jnp.isfinite(servo.residual(system, before.t0 + before.dt, before.q0))
     ends = jnp.stack([before.t0, before.t0 + before.dt]), jnp.stack([before.q0, before.q0 + move])
     start, end = jax.vmap(lambda t, q: cosines(system, t, q, v, servo, given))(*ends)
     lost = (result == Result.SUCCESS) & passes_singularity(start, end)
     failed = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR) | lost
-    place = jnp.where(lost, jnp.argmin(jnp.max(jnp.abs(end), axis=1)), jnp.argmax(missed)).astype(jnp.int32)
-    named = lambda target, constraint: jnp.where(failed, target, constraint)
-    return named(jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(missed[place], violation)
+    without = (result == Result.NON_FINITE) & jnp.any(blank)
+    worst_target = jnp.where(without, jnp.argmax(blank), jnp.argmax(missed))
+    place = jnp.where(lost, jnp.argmin(jnp.max(jnp.abs(end), axis=1)), worst_target).astype(jnp.int32)
+    named = lambda target, constraint: jnp.where(failed | without, target, constraint)
+    return jnp.where(failed, jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(missed[place], violation)
 
 
 def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:
