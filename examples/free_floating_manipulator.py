@@ -16,21 +16,8 @@ from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
-angles = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
-rays = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
-bodies = {"base": mbd.PlanarBody.disc(20.0, 1.2), "platform": mbd.PlanarBody.disc(4.0, 0.3)}
-placement, joints, turn = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, mbd.Revolute((0, 0, 1))
-motors, friction = {}, {}
-for i, (angle, ray) in enumerate(zip(angles, rays, strict=True), 1):
-    bodies |= {f"cylinder {i}": mbd.PlanarBody.rod(1.0, 0.5), f"rod {i}": mbd.PlanarBody.rod(0.5, 0.5)}
-    placement |= {f"cylinder {i}": (tuple(0.95 * ray), angle + np.pi), f"rod {i}": (tuple(0.55 * ray), angle + np.pi)}
-    joints |= {
-        f"foot {i}": mbd.Joint(turn, "base", f"cylinder {i}", at=tuple(1.2 * ray)),
-        f"slide {i}": mbd.Joint(mbd.Prismatic(tuple(-ray)), f"cylinder {i}", f"rod {i}", at=tuple(0.75 * ray)),
-        f"head {i}": mbd.Joint(turn, f"rod {i}", "platform", at=tuple(0.3 * ray)),
-    }
-    motors |= {f"motor {i}": mbd.Motor(f"foot {i}")}
-    friction |= {f"bearing {i}": mbd.Friction(f"foot {i}", mbd.friction.Plasticity(stiffness=350.0, limit=50.0))}
+plain, placement = mbd.gallery.floating_manipulator()
+rubbed, _ = mbd.gallery.floating_manipulator(mbd.friction.Plasticity(stiffness=350.0, limit=50.0))
 
 
 # %% The wanted motion: an eight from rest to rest, without jerk at both ends
@@ -49,14 +36,14 @@ targets = {"path": inverse.Point("platform", eight, along="xy"), "attitude": inv
 method = {"dt": dt, "steps": steps, "scheme": mbd.EnergyMomentum()}
 
 
-def follow(loads):
-    """The manipulator with these loads, the torques that the motion takes, and what comes of playing them back."""
-    system, q0 = mbd.assemble(mbd.Mechanism(bodies, joints, loads), placement)
+def follow(mechanism):
+    """The manipulator, the torques that the motion takes, and what comes of playing them back."""
+    system, q0 = mbd.assemble(mechanism, placement)
     found = inverse.inverse_dynamics(system, q0, jnp.zeros_like(q0), motion=targets, **method)
     return system, found, mbd.simulate(system, q0, controls=found.controls, **method)
 
 
-without, with_friction = follow(motors), follow({**motors, **friction})
+without, with_friction = follow(plain), follow(rubbed)
 
 # %% What was kept
 system, found, back = with_friction

@@ -14,8 +14,9 @@ from .assembly.mechanism import GROUND, Mechanism
 from .beams.beam import Beam
 from .beams.section import Section
 from .bodies import Hull, PlanarBody, RigidBody
+from .friction import AbstractFriction
 from .joints import Fixed, Prismatic, Revolute, Spherical
-from .loads import Force, Gravity, Potential
+from .loads import Force, Friction, Gravity, Motor, Potential
 from .numerics.arrays import number
 
 Placement = dict[str, tuple]
@@ -224,6 +225,29 @@ falls on the other one, in the plane of motion.
 
 ALUMINIUM_SECTION = Section.rectangle(0.005, 0.001, 73e9, 2700.0)
 """That of its stiff version (S2, section 4.2)."""
+
+
+def floating_manipulator(friction: AbstractFriction | None = None) -> tuple[Mechanism, Placement]:
+    """A base and a platform that float in the plane without gravity, tied by three telescopic legs (S4, section 6).
+
+    Motors turn the legs against the base, `motor 1` at `foot 1` and so on, with a law of `friction` beside each, `bearing 1`. The paper
+    tells neither sizes nor masses: those here are chosen.
+    """
+    bodies = {"base": PlanarBody.disc(20.0, 1.2), "platform": PlanarBody.disc(4.0, 0.3)}
+    placement, joints, loads = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, {}
+    turn = Revolute((0, 0, 1))
+    for i in (1, 2, 3):
+        angle = np.pi / 2 + 2 * np.pi / 3 * (i - 1)
+        ray = np.array([np.cos(angle), np.sin(angle), 0.0])
+        bodies |= {f"cylinder {i}": PlanarBody.rod(1.0, 0.5), f"rod {i}": PlanarBody.rod(0.5, 0.5)}
+        placement |= {f"cylinder {i}": (0.95 * ray, angle + np.pi), f"rod {i}": (0.55 * ray, angle + np.pi)}
+        joints |= {
+            f"foot {i}": Joint(turn, "base", f"cylinder {i}", at=1.2 * ray),
+            f"slide {i}": Joint(Prismatic(-ray), f"cylinder {i}", f"rod {i}", at=0.75 * ray),
+            f"head {i}": Joint(turn, f"rod {i}", "platform", at=0.3 * ray),
+        }
+        loads |= {f"motor {i}": Motor(f"foot {i}")} | ({} if friction is None else {f"bearing {i}": Friction(f"foot {i}", friction)})
+    return Mechanism(bodies, joints, loads), placement
 
 
 def three_bar_swing(
