@@ -211,7 +211,7 @@ def test_paths_go_through_their_samples():
         (lambda: Point("hand", (1.0, 2.0)), r"history of a Point must be numbers of shape \(3,\)"),
         (lambda: Point("hand", (1.0, 2.0), along="xw"), "letters of 'xyz'"),
         (lambda: Servo({}, "u"), "needs a target"),
-        (lambda: Servo({"a": 1.0}, "u"), "target 'a' of a Servo must have a method residual"),
+        (lambda: Servo({"a": 1.0}, "u"), "target 'a' must have a method residual.*, or be such a function; not 1.0"),
         (lambda: Servo(Coordinate("a", 1.0), []), "needs inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"v": 1.0}), "weights of a Servo must be given like its inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"u": -1.0}), "weights of a Servo must be"),

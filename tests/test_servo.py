@@ -192,6 +192,16 @@ def test_a_motion_goes_on_from_its_last_state(pendulum):
     np.testing.assert_array_equal(second.inputs["torque"][1::2], whole.inputs["torque"][STEPS // 4 :])
 
 
+def test_a_function_that_is_to_vanish_is_a_target(pendulum):
+    """With numbers of its own, which are leaves."""
+    plain, own = lambda system, t, q: q[0] - t, Partial(lambda shift, system, t, q: q - shift, jnp.array([1.0, 2.0]))
+    servo = Servo([plain, own], "torque")
+    q = jnp.array([0.5, -1.0])
+    assert servo.rows(pendulum, q) == ("target 0", "target 1", "target 1")
+    np.testing.assert_allclose(servo.residual(pendulum, jnp.array(0.2), q), [0.3, -0.5, -3.0])
+    assert [leaf.tolist() for leaf in jax.tree.leaves(servo.targets)] == [[1.0, 2.0]]
+
+
 def test_starts_off_the_target_are_refused(pendulum):
     run = lambda q0, v0=None, **how: mbd.simulate(pendulum, q0, v0, dt=DT, steps=STEPS, servo=BY_TORQUE, controls=NO_PUSH, **how)
     with pytest.raises(mbd.ModelError, match=r"target 'swing' at t = 0: .* being 0.1 where 0.0 is wanted; .*consistent_start"):

@@ -11,7 +11,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from ..errors import ModelError
-from ..numerics.arguments import checked
+from ..numerics.arguments import checked, described
 from ..numerics.checks import positive, real
 from ..numerics.naming import is_parameter
 from ..system import Scalar, System, Vector
@@ -33,12 +33,21 @@ class AbstractTarget(eqx.Module):
         return self.value(system, t, q) - self.wanted(t)
 
 
+class Residual(AbstractTarget):
+    """A function of the user's, `function(system, t, q)`, that is to vanish."""
+
+    function: Any
+
+    def residual(self, system: System, t: Scalar, q: Vector) -> Array:
+        return jnp.asarray(self.function(system, t, q))
+
+
 class Servo(eqx.Module):
     r"""Targets that hold at the end of every step, $b(t, q) - \gamma(t) = 0$, and the inputs of the step that see to it.
 
     **Arguments**
 
-    - `targets`: one target, several, or several by name. A target is a pytree with a method `residual(system, t, q)`.
+    - `targets`: one target, several, or several by name. A target is a pytree with a method `residual(system, t, q)`, or such a function.
     - `inputs`: which entries of the control of a step are unknown: a name or several, for controls that are dictionaries with a number for
       each name; or else a pytree of numbers like the control, or like the part of the dictionary that is unknown. The other
       entries come from `controls=`. How inputs act is up to the forces of the system.
@@ -52,8 +61,8 @@ class Servo(eqx.Module):
 
     @checked
     def __init__(self, targets: Any, inputs: Any, weights: Any = None):
-        named = _by_name(targets)
-        self.names, self.targets = tuple(named), jax.tree.map(_as_pytree, tuple(named.values()))
+        named = targets_by_name(targets)
+        self.names, self.targets = tuple(named), tuple(named.values())
         self.unknown = jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)), _template(inputs))
         given: Any = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template(weights)
         structures: list[Any] = [jax.tree.structure(given), jax.tree.structure(self.unknown)]
@@ -131,17 +140,23 @@ class _Structure(eqx.Module):
         return told._replace(owners=told.owners and (*told.owners, *self.names), pivots=(), internal=(), held=False)
 
 
-def _by_name(targets: Any) -> dict[str, Any]:
+def targets_by_name(targets: Any) -> dict[str, Any]:
     """Targets by name; those without are called by their number."""
     if not isinstance(targets, Mapping):
         several = targets if isinstance(targets, list | tuple) else [targets]
         targets = {f"target {i}": target for i, target in enumerate(several)}
     if not targets:
-        raise ModelError("a Servo needs a target")
-    for name, target in targets.items():
-        if not hasattr(target, "residual") or isinstance(target, type):
-            raise ModelError(f"target {name!r} of a Servo must have a method residual(system, t, q), but {target!r} was given")
-    return {str(name): target for name, target in targets.items()}
+        raise ModelError("what is wanted of a motion needs a target at least")
+    return {str(name): jax.tree.map(_as_pytree, _as_target(name, target)) for name, target in targets.items()}
+
+
+def _as_target(name: Any, target: Any) -> Any:
+    """What has a method `residual`, as it is; a function becomes one."""
+    if not isinstance(target, type) and callable(getattr(target, "residual", None)):
+        return target
+    if isinstance(target, type) or not callable(target):
+        raise ModelError(f"target {name!r} must have a method residual(system, t, q), or be such a function; not {described(target)}")
+    return Residual(target)
 
 
 def _as_pytree(leaf: Any) -> Any:

@@ -5,24 +5,24 @@ Inputs are cubic splines in time; the motion that they lead to is that of `simul
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jax.tree_util import Partial
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from ..assembly.model import assembly_in
 from ..constraints.inputs import as_coordinates, require_time_step, vector_like
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
+from ..constraints.servo import targets_by_name
 from ..errors import ModelError
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics import lapack
-from ..numerics.arguments import checked, described
+from ..numerics.arguments import checked
 from ..numerics.arrays import known, root
 from ..numerics.checks import nearest_names, not_negative, whole
 from ..numerics.compile import compiled
@@ -34,12 +34,6 @@ from ..simulation import Trajectory, simulate
 from ..system import Scalar, System, Vector, VectorLike
 from .followed import Followed
 from .input_splines import InputSplines, control_like, rows_like
-
-
-class Target(Protocol):
-    """Something that is wanted of a motion: a residual that is to vanish at all times."""
-
-    def residual(self, system: System, t: Scalar, q: Vector) -> Float[Array, " k"]: ...
 
 
 class _Horizon(eqx.Module):
@@ -196,7 +190,7 @@ def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, eff
     system = system.astype(dtype)
     if system.rank is None:
         system = find_rank(system, q0, t0) if formulation.needs_rank else with_rank_if_cheap(system, q0, t0)
-    wanted = {name: _as_target(name, target) for name, target in _by_name(targets).items()}
+    wanted = targets_by_name(targets)
     sizes = {name: _size(name, target, system, t0, q0) for name, target in wanted.items()}
     model = assembly_in(system)
     given = model.motor_names if inputs is None and model is not None else inputs
@@ -206,29 +200,9 @@ def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, eff
     return _Horizon(system, q0, v0, t0, dt, wanted, shares, efforts, newton, splines, scheme, formulation)
 
 
-def _by_name(targets: Any) -> dict[str, Any]:
-    """Targets by name: their own, or their number among several."""
-    if isinstance(targets, Mapping):
-        given = {str(name): target for name, target in targets.items()}
-    else:
-        several = list(targets) if isinstance(targets, list | tuple) else [targets]
-        given = {str(number): target for number, target in enumerate(several)}
-    if not given:
-        raise ModelError("targets must name at least one thing that is wanted of the motion")
-    return given
-
-
-def _as_target(name: str, target: Any) -> Any:
-    """A target as a pytree: plain functions have no leaves."""
-    if isinstance(target, type) or not (callable(target) or callable(getattr(target, "residual", None))):
-        raise ModelError(f"target {name!r} must have a method residual(system, t, q), or be such a function; not {described(target)}")
-    return target if isinstance(target, eqx.Module) or not callable(target) else Partial(target)
-
-
 def _residual(target: Any, system: System, t: Scalar, q: Vector) -> Float[Array, " k"]:
     """The residual of a target as a vector in the dtype of the coordinates."""
-    function = getattr(target, "residual", target)
-    return jnp.ravel(jnp.asarray(function(system, t, q))).astype(q.dtype)
+    return jnp.ravel(jnp.asarray(target.residual(system, t, q))).astype(q.dtype)
 
 
 def _size(name: str, target: Any, system: System, t: Scalar, q: Vector) -> int:
