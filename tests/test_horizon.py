@@ -238,6 +238,9 @@ def test_failures_tell_what_to_do(chain, pulled):
     assert error.value.trajectory is far.trajectory
     with pytest.raises(mbd.SimulationError, match="no optimum after 2 iterations"):
         eqx.tree_at(lambda f: (f.result, f.iterations), pulled[0], (jnp.int32(mbd.Result.NOT_CONVERGED), 2)).check()
+    blank = eqx.tree_at(lambda f: (f.result, f.missed), pulled[0], (jnp.int32(mbd.Result.NON_FINITE), {"first": far.missed["first"] / 0}))
+    with pytest.raises(mbd.SimulationError, match=r"target 'first' is infinite or NaN at t = 0: look for"):
+        blank.check()
     idle = eqx.tree_at(lambda f: f.effects, pulled[0], {"winch": jnp.zeros(()), "trolley": jnp.ones(())})
     with pytest.raises(mbd.ModelError, match="input 'winch' has no effect on the targets"):
         idle.check()

@@ -45,6 +45,7 @@ class Followed(eqx.Module):
         if result is None or result.ndim:
             raise ModelError("check reads the numbers of one motion, which jit and vmap hide or stack: call it outside, on one member")
         if result == Result.NON_FINITE:
+            self._require_numbers()
             raise SimulationError(
                 "follow: no motion to begin with: a step failed with the guess of the inputs. Give guess=, inputs with which the motion "
                 "goes through, such as those of a shorter or slower motion",
@@ -62,6 +63,15 @@ class Followed(eqx.Module):
                 "of an easier motion are a guess for a harder one",
                 self.trajectory,
             )
+
+    def _require_numbers(self) -> None:
+        """Raise where a motion was found, and a target is no number along it."""
+        for name, missed in self.missed.items():
+            blank = ~np.all(np.isfinite(np.asarray(missed)), axis=-1)
+            if self.trajectory.successful and np.any(blank):
+                t = float(self.trajectory.t[np.argmax(blank)])
+                advice = "look for a division by zero or a root in it"
+                raise SimulationError(f"follow: target {name!r} is infinite or NaN at t = {t:.6g}: {advice}", self.trajectory)
 
     def require(self, tolerance: float | Mapping[str, float]) -> None:
         """Raise where a target is missed by more than a tolerance, telling which and when; the motion stays in the error."""
