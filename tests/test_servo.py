@@ -192,6 +192,15 @@ def test_a_motion_goes_on_from_its_last_state(pendulum):
     np.testing.assert_array_equal(second.inputs["torque"][1::2], whole.inputs["torque"][STEPS // 4 :])
 
 
+class Missed(AbstractTarget):
+    """A target that says no more than by how much it is missed."""
+
+    place: float
+
+    def residual(self, system, t, q):
+        return q[0] - self.place
+
+
 def test_a_function_that_is_to_vanish_is_a_target(pendulum):
     """With numbers of its own, which are leaves."""
     plain, own = lambda system, t, q: q[0] - t, Partial(lambda shift, system, t, q: q - shift, jnp.array([1.0, 2.0]))
@@ -200,6 +209,9 @@ def test_a_function_that_is_to_vanish_is_a_target(pendulum):
     assert servo.rows(pendulum, q) == ("target 0", "target 1", "target 1")
     np.testing.assert_allclose(servo.residual(pendulum, jnp.array(0.2), q), [0.3, -0.5, -3.0])
     assert [leaf.tolist() for leaf in jax.tree.leaves(servo.targets)] == [[1.0, 2.0]]
+    for target in (lambda system, t, q: q[0] - 0.3, Missed(0.3)):
+        with pytest.raises(mbd.ModelError, match=r"target 'target 0' at t = 0: it is off by 0\.3"):
+            mbd.simulate(pendulum, [0.0, -1.0], dt=DT, steps=STEPS, servo=Servo(target, "torque"), controls=NO_PUSH)
 
 
 def test_starts_off_the_target_are_refused(pendulum):

@@ -145,7 +145,7 @@ def _why_missed(servo: Servo, name: str, system: System, t: Scalar, q: Vector, v
         rate = lambda t, q: jax.jvp(lambda t, q: jnp.asarray(target.value(system, t, q)), (t, q), (jnp.ones_like(t), v))[1]
         measured = lambda: (rate(t, q), jax.jvp(lambda t: jnp.asarray(target.wanted(t)), (t,), (jnp.ones_like(t),))[1])
         begun = f"v0 does not follow target {name!r} at t = {float(t):g}: its rate is off by {off:.3g}"
-    if not isinstance(target, AbstractTarget):
+    if not isinstance(target, AbstractTarget) or type(target).value is AbstractTarget.value:  # a residual is all that there is
         return f"{begun}; {advice}"
     value, wanted = (np.round(np.asarray(part, float), 6).tolist() for part in measured())
     return f"{begun}, being {value} where {wanted} is wanted; {advice}"

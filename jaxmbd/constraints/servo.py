@@ -33,7 +33,7 @@ class AbstractTarget(eqx.Module):
         return self.value(system, t, q) - self.wanted(t)
 
 
-class Residual(AbstractTarget):
+class Residual(eqx.Module):
     """A function of the user's, `function(system, t, q)`, that is to vanish."""
 
     function: Any
