@@ -19,7 +19,16 @@ from ..numerics.naming import look_up
 from ..system import Scalar, System, Vector
 
 
-class Coordinate(AbstractTarget):
+class AbstractPrescribed(AbstractTarget):
+    """A target whose `history` tells what is wanted: a function of time, or a constant."""
+
+    history: eqx.AbstractVar[Any]
+
+    def wanted(self, t: Scalar) -> Array:
+        return at_time(self.history, jnp.asarray(t))
+
+
+class Coordinate(AbstractPrescribed):
     """A coordinate of a joint, as a function of time or a number; `index` says which, where the joint has several.
 
     An angle on which a motor or another load acts counts all turns; of others only the position counts.
@@ -39,9 +48,6 @@ class Coordinate(AbstractTarget):
             return as_assembly(system).parts(q)[1][gauge]
         (x, y), angular = self._read(system, q)
         return jnp.arctan2(y, x) if angular else y / x
-
-    def wanted(self, t: Scalar) -> Array:
-        return at_time(self.history, jnp.asarray(t))
 
     def residual(self, system: System, t: Scalar, q: Vector) -> Array:
         """Without a gauge the angle from the wanted direction to that of the joint, which jumps only half a turn away."""
@@ -99,7 +105,7 @@ class Point(AbstractTarget):
         return found
 
 
-class Orientation(AbstractTarget):
+class Orientation(AbstractPrescribed):
     r"""The orientation of a body: its directors as the columns of a rotation matrix, constant or as a function of time.
 
     The three rows are $2 \tan(\varphi/2)\,n$ for the rotation by $\varphi$ about $n$ that leads from the wanted orientation to that of
@@ -117,16 +123,13 @@ class Orientation(AbstractTarget):
     def value(self, system: System, t: Scalar, q: Vector) -> Array:
         return _frame(system, q, self.body).rotation
 
-    def wanted(self, t: Scalar) -> Array:
-        return at_time(self.history, jnp.asarray(t))
-
     def residual(self, system: System, t: Scalar, q: Vector) -> Array:
         E = self.wanted(t).T @ self.value(system, t, q)
         turned = jnp.stack([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])
         return jnp.asarray(self.about, q.dtype) @ (2 * turned / (1 + jnp.trace(E)))
 
 
-class Function(AbstractTarget):
+class Function(AbstractPrescribed):
     """What a function of the user's returns, a number or a vector, and what it is to be: a function of time, or a constant.
 
     The function is called as `function(t, q, params)`, or for a mechanism, with names of bodies in `of`, as `function(t, *frames, params)`.
@@ -140,16 +143,13 @@ class Function(AbstractTarget):
     def __init__(self, function: Any, history: Any = 0.0, params: Any = None, of: str | Sequence[str] = ()):
         self.function = Partial(checked_function("function of a Function", function))
         self.of = (of,) if isinstance(of, str) else tuple(of)
-        self.history = history if callable(history) else real("history of a Function", history, (), (None,))
-        self.history = as_history("history of a Function", self.history, np.shape(self.history)) if callable(history) else self.history
+        name = "history of a Function"
+        self.history = as_history(name, history, ()) if callable(history) else real(name, history, (), (None,))
         self.params = params
 
     def value(self, system: System, t: Scalar, q: Vector) -> Array:
         seen: list[Any] = [_frame(system, q, name) for name in self.of] or [q]
         return jnp.asarray(self.function(t, *seen, self.params))
-
-    def wanted(self, t: Scalar) -> Array:
-        return at_time(self.history, jnp.asarray(t))
 
 
 def _frame(system: System, q: Vector, body: str) -> Frame:
