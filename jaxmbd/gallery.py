@@ -234,7 +234,9 @@ def floating_manipulator(friction: AbstractFriction | None = None) -> tuple[Mech
     tells neither sizes nor masses: those here are chosen.
     """
     bodies = {"base": PlanarBody.disc(20.0, 1.2), "platform": PlanarBody.disc(4.0, 0.3)}
-    placement, joints, loads = {"base": (0, 0, 0), "platform": (0, 0, 0)}, {}, {}
+    placement: Placement = {"base": (0, 0, 0), "platform": (0, 0, 0)}
+    joints: dict[str, Joint] = {}
+    loads: dict[str, Any] = {}
     turn = Revolute((0, 0, 1))
     for i in (1, 2, 3):
         angle = np.pi / 2 + 2 * np.pi / 3 * (i - 1)
