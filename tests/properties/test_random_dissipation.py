@@ -9,7 +9,12 @@ from hypothesis import given, settings
 
 import jaxmbd as mbd
 from jaxmbd import post
+from jaxmbd.constraints import split
 from jaxmbd.friction import Plasticity, Stribeck, Viscous
+
+from .. import programs
+from ..frictions import LAWS
+from .test_random_graphs import random_planar_loop, random_tree
 
 STEPS = 30
 
@@ -62,14 +67,19 @@ def balances_of(make):
         q, v = mbd.project(changed, q0, 2 * jax.random.normal(keys[1], q0.shape))
         controls = dict(zip(names, 10 * jax.random.normal(keys[2], (len(names), STEPS)), strict=True))
         motion = mbd.simulate(changed, q, v, dt=0.01, steps=STEPS, controls=controls, scheme=mbd.EnergyMomentum(), throw=False)
-        H, D, move = post.energy(changed, motion), post.dissipated(changed, motion), jnp.diff(motion.q, axis=0)
-        middle = 0.5 * (motion.t[1:] + motion.t[:-1])
-        rate = lambda t, q, dq, u: changed.forces(t, q, dq / motion.dt, u) @ dq
-        work = jax.vmap(rate)(middle, 0.5 * (motion.q[1:] + motion.q[:-1]), move, controls)
-        size = jnp.max(jnp.abs(H)) + jnp.max(jnp.abs(work)) + D[-1]
-        return motion.successful, jnp.max(jnp.abs(jnp.diff(H + D) - work)) / size, jnp.min(jnp.diff(D)) / size
+        return motion.successful, *balance(changed, motion, controls)
 
     return run
+
+
+def balance(system, motion, controls):
+    """The imbalance of energy in a step, at most, and the least energy dissipated, both beside the energies that turn over."""
+    H, D, move = post.energy(system, motion), post.dissipated(system, motion), jnp.diff(motion.q, axis=0)
+    middle = 0.5 * (motion.t[1:] + motion.t[:-1])
+    rate = lambda t, q, dq, u: system.forces(t, q, dq / motion.dt, u) @ dq
+    work = jax.vmap(rate)(middle, 0.5 * (motion.q[1:] + motion.q[:-1]), move, controls)
+    size = jnp.max(jnp.abs(H)) + jnp.max(jnp.abs(work)) + D[-1]
+    return jnp.max(jnp.abs(jnp.diff(H + D) - work)) / size, jnp.min(jnp.diff(D)) / size
 
 
 @pytest.mark.parametrize("make", [arm, pytest.param(linkage, marks=pytest.mark.slow)], ids=lambda make: make.__name__)
@@ -85,3 +95,31 @@ def test_energy_balances_with_friction_and_motors(make):
 
     holds()
     assert np.mean(failed) < 0.1
+
+
+def rubbed(mechanism, rng):
+    """The same with a random law on every coordinate of its joints, and a motor at each joint that has one."""
+    loads, passive = dict(mechanism.loads), [law for name, law in LAWS.items() if name != "LuGre"]
+    for name, joint in mechanism.joints.items():
+        count = len(joint.kind.coordinates) if joint.kind.additive else 0
+        loads |= {f"{name} rubs, {i}": mbd.Friction(name, passive[rng.integers(len(passive))], i) for i in range(count)}
+        loads |= {f"{name} driven": mbd.Motor(name, int(rng.integers(count)))} if count else {}
+    bodies = {name: body for name, body in mechanism.bodies.items() if name != "ground"}
+    return mbd.Mechanism(bodies, mechanism.joints, loads)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda seed: random_tree(seed, floating=False), random_planar_loop], ids=["trees", "loops"])
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1))
+def test_energy_balances_on_random_mechanisms(make, seed):
+    """Trees of all joints, and planar loops with redundant constraints."""
+    programs.drop_if_many()
+    (mechanism, placement), rng = make(seed), np.random.default_rng(seed)
+    system, q0 = mbd.assemble(rubbed(mechanism, rng), placement)
+    directions = split.split(system, jnp.array(0.0), q0).basis
+    v0 = directions @ rng.normal(size=directions.shape[1])
+    controls = {name: 10 * rng.normal(size=STEPS) for name in system.params.motor_names}
+    motion = mbd.simulate(system, q0, v0, dt=2e-3, steps=STEPS, controls=controls or None, scheme=mbd.EnergyMomentum())
+    imbalance, least = balance(system, motion, controls)
+    assert imbalance < 1e-12 and least >= 0
