@@ -6,6 +6,8 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import joints, post
+from jaxmbd.friction import LuGre
+from jaxmbd.inverse import Coordinate, inverse_dynamics
 
 RUN = {"dt": 0.01, "steps": 50}
 ENDS = {"on_a": (0.5, 0.2, 0.0), "on_b": (0.3, 0.1, 0.0)}
@@ -138,6 +140,24 @@ def test_measures_drive_and_gear():
     speeding = (2.5 - 0.1 * 2.0 * 9.81) / (0.2 + 2.0 * 0.1**2)
     np.testing.assert_allclose(turned, 0.5 * speeding * trajectory.t**2, atol=1e-5)
     np.testing.assert_allclose(-trajectory.q[:, 5], rope, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["hinge", "reach"])
+def test_measures_are_targets(on):
+    """A distance that nothing acts on, and one that a motor drives and friction holds: met, and played back."""
+    reach = mbd.Joint(joints.Length(), "ground", "rod", on_a=(1.0, 1.0, 0.0), on_b=(0.5, 0.0, 0.0))
+    parts = {"hinge": mbd.Joint(mbd.Revolute(), "ground", "rod", at=(0, 0, 0)), "reach": reach}
+    rubbing = {"rubbing": mbd.Friction("reach", LuGre(1e3, 1.0, 0.5, 0.3, 0.1))} if on == "reach" else {}
+    acting = {"weight": mbd.Gravity((0, -9.81, 0)), "motor": mbd.Motor(on)} | rubbing
+    system, q0 = mbd.assemble(mbd.Mechanism({"rod": mbd.PlanarBody.rod(1.0, 1.0)}, parts, acting), {"rod": (0.5, 0, 0)})
+    wanted = lambda t: 1.0 - 0.3 * jnp.sin(2 * t) ** 4
+    found = inverse_dynamics(system, q0, motion=Coordinate("reach", wanted), **RUN)
+    motion = found.trajectory
+    np.testing.assert_allclose(post.joint_coordinates(system, motion)["reach"][:, 0], wanted(motion.t), atol=1e-12)
+    assert np.abs(found.inputs["motor"]).max() > 1
+    back = mbd.simulate(system, motion.q[0], motion.v[0], controls=found.controls, **RUN)
+    np.testing.assert_allclose(back.q, motion.q, atol=1e-10)
 
 
 def test_mistakes_name_the_measure():

@@ -8,7 +8,8 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import inverse, post
 
-STEPS, RUN = 60, {"dt": 0.01, "steps": 60, "scheme": mbd.EnergyMomentum()}
+STEPS = 60
+RUN = {"dt": 0.01, "steps": STEPS, "scheme": mbd.EnergyMomentum()}
 
 
 def eight(t):
