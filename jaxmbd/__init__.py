@@ -2,7 +2,7 @@
 
 What most models need is here, the rest in its family: `mbd.schemes`, `mbd.formulations`, `mbd.linear`, `mbd.joints`, `mbd.loads`,
 `mbd.friction`, `mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`,
-`mbd.inverse`, `mbd.post`, `mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
+`mbd.odes`, `mbd.inverse`, `mbd.post`, `mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
 """
 
 from . import (
@@ -17,6 +17,7 @@ from . import (
     inverse as inverse,
     joints as joints,
     loads as loads,
+    odes as odes,
     post as post,
     reduction as reduction,
     schemes as schemes,

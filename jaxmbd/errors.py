@@ -11,8 +11,8 @@ MOST_NAMED = 8
 class Result(enum.IntEnum):
     """Outcome of one time step, or of the judgement of a start; anything but `SUCCESS` ends the motion there.
 
-    Codes from ten on speak of the start: no step is taken from it. Where numbers are seen such a start is a `ModelError`; inside `jit` and
-    `vmap`, where they are hidden, it gets the code.
+    Codes from ten to fourteen speak of the start: no step is taken from it. Where numbers are seen such a start is a `ModelError`; inside
+    `jit` and `vmap`, where they are hidden, it gets the code. Codes from twenty on are those of adaptive steps (`mbd.odes`).
     """
 
     SUCCESS = 0
@@ -30,6 +30,10 @@ class Result(enum.IntEnum):
     OTHER_MOTION = 12
     BAD_TIME_STEP = 13
     NON_FINITE_INPUT = 14
+    NOT_PROJECTED = 20
+    STEP_TOO_SMALL = 21
+    STEPS_EXHAUSTED = 22
+    AFTER_EVENT = 23
 
     @property
     def meaning(self) -> str:
@@ -39,7 +43,7 @@ class Result(enum.IntEnum):
     @property
     def of_start(self) -> bool:
         """Whether the start was wrong, and no step."""
-        return self >= Result.INCONSISTENT_POSITION
+        return Result.INCONSISTENT_POSITION <= self <= Result.NON_FINITE_INPUT
 
 
 _MEANING = {
@@ -66,6 +70,12 @@ _MEANING = {
     Result.BAD_TIME_STEP: "the time step is not a positive finite number; give dt > 0, and to go back in time reverse the velocity",
     Result.NON_FINITE_INPUT: "a position, velocity, time, control or parameter that was given is infinite or NaN; look where it was "
     "computed. Inside jit, mbd.project returns NaN where it does not reach the constraints from its guess",
+    Result.NOT_PROJECTED: "no position was found that fulfils the constraints: they contradict each other there, the mechanism is locked or "
+    "stands in a singular position, or steps from it are not finite; look at the last state, and at the motion that constraints prescribe",
+    Result.STEP_TOO_SMALL: "the tolerances ask for steps below the smallest one: the motion is stiff or jumps there; take an implicit solver "
+    "such as diffrax.Kvaerno5(), larger tolerances, or a smaller dtmin",
+    Result.STEPS_EXHAUSTED: "max_steps were taken before the end; give more, larger tolerances, or for a stiff motion an implicit solver",
+    Result.AFTER_EVENT: "an event ended the motion before this row, which holds the state at the event",
 }
 
 

@@ -29,6 +29,7 @@ ROOMS = [
     "simulation",
     "statics",
     "reduction",
+    "odes",
     "inverse",
     "post",
     "viz",

@@ -119,16 +119,28 @@ def inverse(matrix: Float[Array, "k k"]) -> Float[Array, "k k"]:
     return solve(matrix, jnp.eye(matrix.shape[0], dtype=matrix.dtype))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def pinv(matrix: Float[Array, "m k"], rcond: float | None = None) -> Float[Array, "k m"]:
-    """The pseudo-inverse; its derivative is that along matrices of the same rank."""
-    return unthreaded(lambda A: jnp.linalg.pinv(A, rtol=rcond))(matrix)
+def pinv(matrix: Float[Array, "m k"], rcond: Float[Array, ""] | float | None = None) -> Float[Array, "k m"]:
+    """The pseudo-inverse; its derivative is that along matrices of the same rank.
+
+    Singular values that are not larger than `rcond` times the largest one count as zero.
+    """
+    if matrix.size == 0:
+        return matrix.T
+    cutoff = 10 * max(matrix.shape) * float(jnp.finfo(matrix.dtype).eps) if rcond is None else rcond
+    return _pinv(matrix, jnp.asarray(cutoff, matrix.dtype))
 
 
-@pinv.defjvp
-def _pinv_jvp(rcond, primals, tangents):
-    (A,), (dA,) = primals, tangents
-    P = pinv(A, rcond)
+@jax.custom_jvp
+def _pinv(matrix: Float[Array, "m k"], rcond: Float[Array, ""]) -> Float[Array, "k m"]:
+    U, values, Vt = thin_svd(matrix)
+    kept = values > rcond * values[0]
+    return (Vt.T * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)) @ U.T
+
+
+@_pinv.defjvp
+def _pinv_jvp(primals, tangents):
+    (A, rcond), (dA, _) = primals, tangents
+    P = _pinv(A, rcond)
     beside_range, beside_kernel = dA.T - (dA.T @ A) @ P, dA.T - P @ (A @ dA.T)
     return P, P @ (P.T @ beside_range) + (beside_kernel @ P.T) @ P - P @ dA @ P
 

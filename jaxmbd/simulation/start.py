@@ -16,7 +16,7 @@ from ..numerics.naming import is_parameter
 from ..numerics.newton import Newton
 from ..schemes import AbstractScheme, StepInput
 from ..system import System, Vector
-from .trajectory import Origin, State, Status
+from .trajectory import Adaptive, Origin, State, Status
 
 Verdicts = tuple[Verdict | None, ...]
 """Of hidden numbers, in the order in which they are told; `None` where numbers are seen and right."""
@@ -109,6 +109,8 @@ def check_resumed(system: System, state: State, dt: ArrayLike | None, scheme: Ab
     if state.q.ndim != 1:
         raise ModelError(f"start is a batch of states of shape {state.q.shape}; use jax.vmap to go on with each")
     origin = state.origin
+    if isinstance(origin.scheme, Adaptive):
+        raise ModelError("start is the end of a motion with adaptive steps: go on from its q and v, which begin a motion anew")
     if scheme is not None and not eqx.tree_equal(scheme, origin.scheme):
         raise ModelError(f"the motion was begun with {origin.scheme}; it cannot go on with {scheme}. Start anew from its q and v instead")
     given, system = origin.dt if dt is None else jnp.asarray(dt, origin.dt.dtype), system.astype(state.q.dtype)

@@ -25,6 +25,25 @@ class Status(eqx.Module):
     violation: Float[Array, ""]
 
 
+class Adaptive(eqx.Module):
+    """In place of a scheme, of a motion whose steps adapted to their errors: which solver made it, and how constraints entered.
+
+    `accepted` and `rejected` count its steps.
+    """
+
+    solver: str = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+    accepted: Int[Array, ""]
+    rejected: Int[Array, ""]
+
+    @staticmethod
+    def describe(status: Status, taken: int, t: float, system: System | None) -> str:
+        """A motion that did not reach its end, in words."""
+        result = Result(int(status.result))
+        begun = f"the start (t = {t:g}) was refused" if result.of_start else f"the motion stopped at t = {t:g}, after {taken} steps,"
+        return f"{begun} with {result.name}: {result.meaning}.{_worst_constraint(status, system)}"
+
+
 class Origin(eqx.Module):
     """Where a motion comes from: the time of its first step, its time step and scheme, and a number that tells systems apart.
 
@@ -34,7 +53,7 @@ class Origin(eqx.Module):
     t0: Float[Array, ""]
     dt: Float[Array, ""]
     fingerprint: Float[Array, ""]
-    scheme: AbstractScheme
+    scheme: AbstractScheme | Adaptive
     control: PyTree = None
 
 
@@ -90,7 +109,7 @@ class Trajectory(eqx.Module):
     residuals: Float[Array, " rows"]
     dt: Float[Array, ""]
     final: State
-    scheme: AbstractScheme
+    scheme: AbstractScheme | Adaptive
     stride: int = eqx.field(static=True)
     fields: tuple[str, ...] = eqx.field(static=True)
     redundant: int = eqx.field(static=True)
@@ -120,12 +139,16 @@ class Trajectory(eqx.Module):
     def require(self, purpose: str, *fields: str) -> None:
         """Raise unless these columns were saved."""
         missing = [field for field in fields if field not in self.fields]
+        if missing and isinstance(self.scheme, Adaptive):
+            raise ModelError(f"{purpose} reads {', '.join(missing)}, which motions with adaptive steps do not have: simulate instead")
         if missing:
             wanted = ", ".join(repr(field) for field in (*self.fields, *missing))
             raise ModelError(f"{purpose} reads {', '.join(missing)}, which was not saved: simulate with save=mbd.Save(fields=({wanted}))")
 
     def require_every_step(self, purpose: str) -> None:
         """Raise unless neighbouring rows are neighbouring steps."""
+        if isinstance(self.scheme, Adaptive):
+            raise ModelError(f"{purpose} compares neighbouring steps of one length, but those of this motion were adapted: simulate instead")
         if self.stride != 1 or self.t.shape[-1] < 2:
             raise ModelError(
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
@@ -149,6 +172,8 @@ class Trajectory(eqx.Module):
         state = jax.tree.map(lambda leaf: leaf[first], eqx.tree_at(lambda s: s.origin, final, None, is_leaf=lambda x: x is None))
         dt = np.broadcast_to(np.asarray(dts), codes.shape)[first]
         where = f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
+        if isinstance(self.scheme, Adaptive):
+            raise SimulationError(where + Adaptive.describe(state.status, int(state.step), float(state.t), system), self)
         raise SimulationError(where + _describe_failure(state, float(dt), system, self.targets), self)
 
     def poisoned(self) -> "Trajectory":
@@ -171,11 +196,18 @@ def _describe_failure(state: State, dt: float, system: System | None, targets: t
             f"step {step} (t = {float(state.t):g} to {float(state.t + dt):g}) failed with {result.name} and relative residual "
             f"{float(status.residual):.3g}: {result.meaning}."
         )
-    if int(status.worst) >= 0:
-        name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
-        when = "" if result.of_start else " at the last iterate"
-        how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
-        text += f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."
-    elif int(status.worst) < -1:
+    text += _worst_constraint(status, system)
+    if int(status.worst) < -1:
         text += f" Worst target: {targets[-2 - int(status.worst)]!r}, off by {float(status.violation):.3g}."
     return text + (" No step was taken." if result.of_start else f" The {step} steps before it are in the trajectory of this error.")
+
+
+def _worst_constraint(status: Status, system: System | None) -> str:
+    """The constraint that is to blame, if one is, as a sentence."""
+    if int(status.worst) < 0:
+        return ""
+    result = Result(int(status.result))
+    name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
+    when = "" if result.of_start else " at the last iterate"
+    how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
+    return f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."

@@ -1,0 +1,112 @@
+"""Where an integration begins: what the user gives, tried, of one dtype, and consistent."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, PyTree
+
+from ..constraints.consistency import check_start, refuse
+from ..constraints.inputs import as_coordinates, require_finite, vector_like
+from ..constraints.judgement import Verdict, first_wrong, judge_inputs, judge_start
+from ..constraints.rank import with_rank_if_cheap
+from ..errors import ModelError, Result
+from ..numerics.arrays import known
+from ..numerics.compile import compiled
+from ..numerics.trial import require_shape, returned
+from ..system import Scalar, System, Vector, VectorLike
+from .dynamics import Dynamics, State
+
+STEPS = 1000
+"""Into so many parts a motion is cut to tell how exactly a velocity must fulfil the constraints."""
+
+
+def begin(
+    dynamics: System | Dynamics, q0: VectorLike, v0: VectorLike | None, w0: PyTree, span: tuple[ArrayLike, ArrayLike], controls: Any
+) -> tuple[Dynamics, State, tuple[Array, Array], Verdict | None]:
+    """The dynamics, the first state, and both times, all of the dtype of `q0`; what is wrong with them where that is hidden."""
+    if isinstance(dynamics, System):
+        dynamics = Dynamics.of(dynamics, controls=controls)
+    elif controls is not None:
+        raise ModelError("controls belong to the dynamics here: Dynamics.of(system, controls=...)")
+    q = as_coordinates(dynamics.system if dynamics.of_system else System({}, dynamics.system.params), q0)
+    v = jnp.zeros_like(q) if v0 is None else vector_like(v0, q, "v0")
+    w = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(q.dtype), w0)
+    t0, t1 = (jnp.asarray(value, q.dtype) for value in span)
+    for value, name in ((t0, "t0"), (t1, "t1"), *((leaf, "w0") for leaf in jax.tree.leaves(w))):
+        require_finite(value, name)
+    if known(t0 == t1):
+        raise ModelError(f"t0 and t1 are both {t0:g}: there is nothing to integrate")
+    dynamics = dynamics.astype(q.dtype)
+    _try(dynamics, t0, q, v, w)
+    system = dynamics.system
+    if dynamics.of_system and dynamics.independent is None:
+        system = with_rank_if_cheap(system, q, t0)
+        dynamics = eqx.tree_at(lambda d: d.system, dynamics, system)
+    hidden = judge_inputs((dynamics, q, v, w, t0, t1), q)
+    start = None if dynamics.inexact else _check(dynamics, t0, q, v, jnp.abs(t1 - t0) / STEPS)
+    verdicts = [verdict for verdict in (hidden, start) if verdict is not None]
+    return dynamics, State(q, v, w), (t0, t1), first_wrong(*verdicts) if verdicts else None
+
+
+def _check(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict | None:
+    """Refuse positions off the constraints and velocities not along them."""
+    if dynamics.of_system:
+        return check_start(dynamics.system, t, q, v, dt)
+    verdict = _judge(*jax.lax.stop_gradient((dynamics, t, q, v, dt)))
+    bent = known(_bent(*jax.lax.stop_gradient((dynamics, t, q, v))))
+    if bent is not None and bent > float(jnp.finfo(q.dtype).eps) ** 0.5:
+        raise ModelError("velocity_constraints are not affine in v: their derivative by v changes with v, so that no projection meets them")
+    return refuse(dynamics.system, verdict)
+
+
+@compiled
+def _judge(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+    """By the constraints on positions as those of a system are, and by the constraints on velocities beside the size of their terms."""
+    of_positions = judge_start(dynamics.system, t, q, v, dt)
+    held, rates = dynamics.count(q), dynamics.rate(t, q, v)
+    if rates.size == held:
+        return of_positions
+    slopes = jnp.abs(jax.jacfwd(dynamics.rate, 2)(t, q, v)) @ jnp.abs(v) + jnp.abs(dynamics.rate(t, q, jnp.zeros_like(v)))
+    off = jnp.where(jnp.arange(rates.size) < held, 0, jnp.abs(rates) - jnp.sqrt(jnp.finfo(q.dtype).eps) * slopes)
+    worst = jnp.argmax(off).astype(jnp.int32)
+    wrong = off[worst] > 0
+    code = jnp.where(wrong, Result.INCONSISTENT_VELOCITY, Result.SUCCESS).astype(jnp.int32)
+    return first_wrong(of_positions, Verdict(code, jnp.where(wrong, worst, -1), jnp.where(wrong, jnp.abs(rates[worst]), 0)))
+
+
+@compiled
+def _bent(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector) -> Array:
+    """How far constraints on velocities are from affine: the change of their slopes between two velocities, beside these slopes."""
+    slopes = jax.jacfwd(dynamics.rate, 2)
+    there, here = slopes(t, q, v + dynamics.sizes(q)), slopes(t, q, v)
+    return jnp.max(jnp.abs(there - here), initial=0) / jnp.maximum(jnp.max(jnp.abs(here), initial=0), 1)
+
+
+def _try(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, w: PyTree) -> None:
+    """Trace the functions of the user's once, and look at what they return."""
+    params = dynamics.system.params
+    if dynamics.form is not None:
+        found = returned("X", dynamics.form, (q,))
+        require_shape("X", dynamics.form, found, (None,), "a vector of coordinates")
+        q = v = jnp.zeros(found.shape, q.dtype)
+    n = q.size
+    given = {"mass": (t, q, params), "forces": (t, q, v, w, params), "velocity_constraints": (t, q, v, params), "weight": (t, q, params)}
+    for name in filter(dynamics.functions.__contains__, given):
+        function = dynamics.functions[name]
+        found = returned(name, function, given[name], params=params)
+        matrix = (n, n) if found is not None and len(found.shape) == 2 else (n,)
+        scalar = name in ("mass", "weight") and found is not None and found.shape == ()
+        shape = {"forces": (n,), "velocity_constraints": (None,)}.get(name, () if scalar else matrix)
+        require_shape(name, function, found, shape, f"shape {shape}")
+    if dynamics.system.has("constraints"):
+        function = dynamics.system.functions["constraints"]
+        require_shape("constraints", function, returned("constraints", function, (t, q, params), params=params), (None,), "a vector (m,)")
+    if "states" in dynamics.functions:
+        rates = jax.eval_shape(dynamics.functions["states"], t, q, v, w, params)
+        structures: list[Any] = [jax.tree.structure(rates), jax.tree.structure(w)]
+        if structures[0] != structures[1] or [jnp.shape(x) for x in jax.tree.leaves(rates)] != [jnp.shape(x) for x in jax.tree.leaves(w)]:
+            raise ModelError(f"states must return rates like w0, {structures[1]}, not {structures[0]}")
+    elif jax.tree.leaves(w):
+        raise ModelError("w0 was given, but the dynamics have no states: pass states(t, q, v, w, params) to Dynamics")
