@@ -67,11 +67,13 @@ class Projection(AbstractMethod):
         change, _ = dynamics.directions(t, q, v).correction(dynamics.rate(t, q, v), dynamics.weight(t, q))
         return v + change
 
+    @eqx.filter_jit
     def state(self, dynamics: Dynamics, t: Scalar, y: State) -> tuple[State, Bool[Array, ""]]:
         """Position and velocity on the constraints, and whether they were found."""
         q, reached = self.position(dynamics, t, y.q)
         return State(q, self.velocity(dynamics, t, q, y.v), y.w), reached
 
+    @eqx.filter_jit
     def tangent(self, dynamics: Dynamics, t: Scalar, y: State, change: State) -> State:
         """What of a small change of a state on the constraints they admit: the derivative of the projection."""
         W = dynamics.weight(t, y.q)
@@ -168,4 +170,10 @@ class Field(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         t = jnp.asarray(t, y.q.dtype)
-        return self.method.instant(self.dynamics.astype(y.q.dtype), t, y, args if self.method.stepped else jnp.zeros_like(t)).rate
+        return _rate(self.method, self.dynamics.astype(y.q.dtype), t, y, args if self.method.stepped else jnp.zeros_like(t))
+
+
+@eqx.filter_jit
+def _rate(method: AbstractMethod, dynamics: Dynamics, t: Scalar, y: State, dt: Scalar) -> State:
+    """A program of its own, which is traced once for all the places from which diffrax evaluates fields."""
+    return method.instant(dynamics, t, y, dt).rate
