@@ -212,7 +212,7 @@ class Dynamics(eqx.Module):
         count = jax.eval_shape(function, at).size
         jacobian = jax.jacrev if count < at.size else jax.jacfwd
         A = jacobian(function)(at) if count else jnp.zeros((0, at.size), at.dtype)
-        return Directions.of(A, self.sizes(q), self._cutoff(t, q, A))
+        return Directions.of(A, self.sizes(q), self._cutoff(t, q, A), self.system.structure.sizes is not None)
 
     def _cutoff(self, t: Scalar, q: Vector, A: Float[Array, "m n"]) -> Array | None:
         """Singular values that count as zero. Off the manifold redundant constraints look independent by as much as they are violated."""

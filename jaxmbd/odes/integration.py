@@ -97,8 +97,10 @@ def integrate(
     dynamics, y0, times, verdict = begin(dynamics, q0, v0, w0, (t0, t1), controls)
     rows = _rows(saveat, *times)
     if controller is None:
+        of_times = lambda value: None if value is None else jnp.asarray(value, y0.q.dtype)
         smallest = 1000 * jnp.finfo(y0.q.dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1])) if dtmin is None else dtmin
-        controller = diffrax.PIDController(rtol, atol, dtmin=smallest, dtmax=dtmax, force_dtmin=False)
+        limits = {"dtmin": of_times(smallest), "dtmax": of_times(dtmax), "force_dtmin": False}
+        controller = diffrax.PIDController(of_times(rtol), of_times(atol), **limits)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         controller = Watched(controller)
     elif dt0 is None:
