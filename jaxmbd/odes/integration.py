@@ -91,8 +91,8 @@ def integrate(
 
     **Returns**
 
-    Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how many
-    steps were accepted and rejected. An event is found in the last row, and in `final`.
+    Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how
+    many steps were accepted and rejected. An event is found in the last row, and in `final`.
     """
     dynamics, y0, times, verdict = begin(dynamics, q0, v0, w0, (t0, t1), controls)
     rows = _rows(saveat, *times)

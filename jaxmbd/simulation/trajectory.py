@@ -148,7 +148,9 @@ class Trajectory(eqx.Module):
     def require_every_step(self, purpose: str) -> None:
         """Raise unless neighbouring rows are neighbouring steps."""
         if isinstance(self.scheme, Adaptive):
-            raise ModelError(f"{purpose} compares neighbouring steps of one length, but those of this motion were adapted: simulate instead")
+            raise ModelError(
+                f"{purpose} compares neighbouring steps of one length, but those of this motion were adapted: simulate instead"
+            )
         if self.stride != 1 or self.t.shape[-1] < 2:
             raise ModelError(
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
