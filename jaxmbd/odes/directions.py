@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..constraints.counts import rank_tolerance
 from ..constraints.units import row_size
 from ..numerics.lapack import pinv, solve
 from ..system import Vector
@@ -62,11 +61,13 @@ class Directions(eqx.Module):
 
     def _multipliers(self, reaction: Vector) -> Float[Array, " m"]:
         r"""The smallest $\lambda$ with $S A^T \lambda$ = `reaction`."""
-        multipliers = (self.inverse.T @ reaction) / self.length
+        works = self.inverse.T @ reaction
         if not self.shared:
-            return multipliers
-        idle = (jnp.eye(self.length.size, dtype=reaction.dtype) - self.rows @ self.inverse) / self.length[:, None]
-        return multipliers - idle @ (pinv(idle, rank_tolerance(reaction.dtype)) @ multipliers)
+            return works / self.length
+        one = jnp.eye(self.length.size, dtype=reaction.dtype)
+        idle, number = one - self.rows @ self.inverse, (jnp.min(self.length) / self.length) ** 2
+        works = works - idle @ solve(idle @ (number[:, None] * idle) + one - idle, idle @ (number * works))
+        return works / self.length
 
     def inverse_for(self, W: Matrix | None) -> Float[Array, "n m"]:
         r"""$W^{-1} A^T (A W^{-1} A^T)^+$: what corrects residuals of the constraints with the weight $W$."""

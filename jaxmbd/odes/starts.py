@@ -23,13 +23,12 @@ STEPS = 1000
 
 
 def begin(
-    dynamics: System | Dynamics, q0: VectorLike, v0: VectorLike | None, w0: PyTree, span: tuple[ArrayLike, ArrayLike], controls: Any
+    given: System | Dynamics, q0: VectorLike, v0: VectorLike | None, w0: PyTree, span: tuple[ArrayLike, ArrayLike], controls: Any
 ) -> tuple[Dynamics, State, tuple[Array, Array], Verdict | None]:
     """The dynamics, the first state, and both times, all of the dtype of `q0`; what is wrong with them where that is hidden."""
-    if isinstance(dynamics, System):
-        dynamics = Dynamics.of(dynamics, controls=controls)
-    elif controls is not None:
+    if isinstance(given, Dynamics) and controls is not None:
         raise ModelError("controls belong to the dynamics here: Dynamics.of(system, controls=...)")
+    dynamics: Any = Dynamics.of(given, controls=controls) if isinstance(given, System) else given
     q = as_coordinates(dynamics.system if dynamics.of_system else System({}, dynamics.system.params), q0)
     v = jnp.zeros_like(q) if v0 is None else vector_like(v0, q, "v0")
     w = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(q.dtype), w0)

@@ -53,7 +53,7 @@ class Origin(eqx.Module):
     t0: Float[Array, ""]
     dt: Float[Array, ""]
     fingerprint: Float[Array, ""]
-    scheme: AbstractScheme | Adaptive
+    scheme: AbstractScheme | Any
     control: PyTree = None
 
 
@@ -109,7 +109,7 @@ class Trajectory(eqx.Module):
     residuals: Float[Array, " rows"]
     dt: Float[Array, ""]
     final: State
-    scheme: AbstractScheme | Adaptive
+    scheme: AbstractScheme | Any
     stride: int = eqx.field(static=True)
     fields: tuple[str, ...] = eqx.field(static=True)
     redundant: int = eqx.field(static=True)
