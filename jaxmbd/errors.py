@@ -70,10 +70,10 @@ _MEANING = {
     Result.BAD_TIME_STEP: "the time step is not a positive finite number; give dt > 0, and to go back in time reverse the velocity",
     Result.NON_FINITE_INPUT: "a position, velocity, time, control or parameter that was given is infinite or NaN; look where it was "
     "computed. Inside jit, mbd.project returns NaN where it does not reach the constraints from its guess",
-    Result.NOT_PROJECTED: "no position was found that fulfils the constraints: they contradict each other there, the mechanism is locked or "
-    "stands in a singular position, or steps from it are not finite; look at the last state, and at the motion that constraints prescribe",
-    Result.STEP_TOO_SMALL: "the tolerances ask for steps below the smallest one: the motion is stiff or jumps there; take an implicit solver "
-    "such as diffrax.Kvaerno5(), larger tolerances, or a smaller dtmin",
+    Result.NOT_PROJECTED: "no position was found that fulfils the constraints: they contradict each other there, or the mechanism is "
+    "locked or in a singular position; look at the last state, and at the motion that constraints prescribe",
+    Result.STEP_TOO_SMALL: "the tolerances ask for steps below the smallest one: the motion is stiff or jumps there; take an implicit "
+    "solver such as diffrax.Kvaerno5(), larger tolerances, or a smaller dtmin",
     Result.STEPS_EXHAUSTED: "max_steps were taken before the end; give more, larger tolerances, or for a stiff motion an implicit solver",
     Result.AFTER_EVENT: "an event ended the motion before this row, which holds the state at the event",
 }

@@ -7,21 +7,23 @@ from jaxtyping import Array, Float
 
 from ..numerics.lapack import qr, svd
 from ..system import Scalar, System, Vector
-from .calculus import constraint_jacobian
+from .calculus import constraint_jacobian, velocity_jacobian
 from .chart import chart_directions, closure_jacobian
-from .counts import fulfilled, rank, rank_tolerance
+from .counts import fulfilled, leaves_open, position_count, rank, rank_tolerance
 from .units import least, row_size, sizes, within
 
 
 class Split(eqx.Module):
     r"""A split of a space of increments at one configuration, constant under differentiation.
 
-    The increments are those of the coordinates, or those of a chart that leaves some constraints to be closed; `directions` $P^o$
-    leads from the latter to coordinates (`None`: they are the same). `normal` and `tangent` span what the constraints forbid and what
-    they admit, and are orthonormal if increments are counted in sizes of their own.
+    The increments are those of the coordinates, or those that fulfil some constraints already and leave others open: of a chart, or,
+    where there are constraints on velocities, in the tangent space of those on positions. `directions` $P^o$ leads from the latter to
+    coordinates (`None`: they are the same). `normal` and `tangent` span what constraints on positions forbid and what all constraints
+    admit, and are orthonormal if increments are counted in sizes of their own.
 
     `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
-    constraints that the chart leaves open. `regular` says whether the rank is the one that was asked for.
+    constraints that the increments leave open. Combinations of constraints on positions do not hold any on velocities, so that they are
+    fulfilled whatever these are. `regular` says whether the rank is the one that was asked for.
     """
 
     rows: Float[Array, "r m"] | None
@@ -59,21 +61,56 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
     """The split at `q` in the smallest space at hand: increments of a chart that is known to fulfil constraints, or coordinates."""
     if system.closures is None:
         return split_coordinates(system, t, q)
+    return split_chart(system, t, q)
+
+
+def split_chart(system: System, t: Scalar, q: Vector) -> Split:
+    """The split of the increments of the chart at `q`."""
     system, t, q = jax.lax.stop_gradient((system, t, q))
+    if system.has("velocity_constraints"):
+        return _narrowed(system, t, q, split_chart(system.holonomic, t, q), system.closures or 0)
     directions = chart_directions(system, t, q)
+    if system.closures is None:
+        at = split_coordinates(system, t, q)
+        free = jnp.eye(directions.shape[1], dtype=q.dtype)
+        return Split(at.rows, free[:, :0], free, at.regular, None, directions)
     count, G = fulfilled(system, q), closure_jacobian(system, t, q)
     size = sizes(system, q)
     small = decompose(G @ directions, rank(system, q) - count, within(directions, size), row_size(G * size))
-    if small.rows is None:
-        return Split(None, small.normal, small.tangent, small.regular, None, directions)
-    rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
+    rows = _beside(None, count, small.rows, 0)
     return Split(rows, small.normal, small.tangent, small.regular, small.rows, directions)
 
 
 def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     """The split of $R^n$ at `q`."""
     system, t, q = jax.lax.stop_gradient((system, t, q))
-    return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
+    if not system.has("velocity_constraints"):
+        return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
+    return _narrowed(system, t, q, split_coordinates(system.holonomic, t, q))
+
+
+def _narrowed(system: System, t: Scalar, q: Vector, at: Split, closures: int = 0) -> Split:
+    """A split by the constraints on positions, narrowed to what those on velocities admit."""
+    further = rank(system, q) - rank(system.holonomic, q)
+    return narrow(at, velocity_jacobian(system, t, q), further, sizes(system, q), position_count(system, q), closures)
+
+
+def narrow(at: Split, A: Float[Array, "k n"], rank: int, size: Float[Array, " n"], count: int, closures: int = 0) -> Split:
+    """A split by so many constraints, of which a chart leaves `closures` open, narrowed to what further ones with the rows `A` admit."""
+    P = at.basis
+    small = decompose(A @ P, rank, within(P, size), row_size(A * size))
+    directions, tangent = (P, small.tangent) if at.directions is None else (at.directions, at.tangent @ small.tangent)
+    rows, closing = (_beside(first, held, small.rows, len(A)) for first, held in ((at.rows, count), (at.closing, closures)))
+    return Split(rows, at.normal, tangent, at.regular & small.regular, closing, directions)
+
+
+def _beside(first: Array | None, held: int, second: Array | None, further: int) -> Array | None:
+    """Combinations of constraints, and of further ones after them; `None` where all count."""
+    combinations = [rows for rows in (first, second) if rows is not None]
+    if not combinations:
+        return None
+    whole = lambda rows, count: jnp.eye(count, dtype=combinations[0].dtype) if rows is None else rows
+    return jax.scipy.linalg.block_diag(whole(first, held), whole(second, further))
 
 
 def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " k"], lengths: Float[Array, " m"] | None = None) -> Split:
@@ -112,7 +149,7 @@ def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> 
         return system.null_space(t, q)
     if source == "chart":
         directions = chart_directions(system, t, q)
-        if not system.closures:
+        if not leaves_open(system):
             return directions
         K = closure_jacobian(system, t, q) @ directions
         size = jax.lax.stop_gradient(within(directions, sizes(system, q)))

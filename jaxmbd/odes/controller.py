@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float
 
 
 class Refusal(NamedTuple):

@@ -23,14 +23,18 @@ class Directions(eqx.Module):
     inverse: Float[Array, "n m"]
     size: Vector
     length: Float[Array, " m"]
+    shared: bool = eqx.field(static=True)
 
     @classmethod
-    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | float | None) -> "Directions":
-        """Those of the rows of a matrix; `cutoff` is the relative size of singular values that count as zero, `None` for independent rows."""
+    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | float | None, by_work: bool = True) -> "Directions":
+        """Those of the rows of a matrix; `cutoff` is the relative size of singular values that count as zero, `None` for independent rows.
+
+        Redundant rows share what they hold so that multipliers are small `by_work`, times the length of their row, or as numbers.
+        """
         length = row_size(A * size)
         rows = A * size / length[:, None]
         inverse = solve(rows @ rows.T, rows).T if cutoff is None else pinv(rows, cutoff)
-        return cls(rows, inverse, size, length)
+        return cls(rows, inverse, size, length, cutoff is not None and not by_work)
 
     def correction(self, residual: Float[Array, " m"], W: Matrix | None = None) -> tuple[Vector, Float[Array, " m"]]:
         r"""The smallest change $c$ with $A c = -r$, and the multipliers in $W c + A^T \mu = 0$: those of (14a), (16), (17).
@@ -40,7 +44,7 @@ class Directions(eqx.Module):
         if W is not None:
             return self.constrained(W, jnp.zeros_like(self.size), -residual)
         change = -self.inverse @ (residual / self.length)
-        return self.size * change, -(self.inverse.T @ change) / self.length
+        return self.size * change, self._multipliers(-change)
 
     def constrained(self, M: Matrix, f: Vector, b: Float[Array, " m"]) -> tuple[Vector, Float[Array, " m"]]:
         r"""$M a + A^T \lambda = f$ with $A a = b$, of which the multipliers are the smallest ones: (11b), (14b).
@@ -53,7 +57,17 @@ class Directions(eqx.Module):
         inertia = jax.lax.stop_gradient(jnp.max(jnp.abs(jnp.diagonal(M))))
         reduced = Q.T @ M @ Q + jnp.where(inertia > 0, inertia, 1) * (jnp.eye(self.size.size, dtype=f.dtype) - Q)
         a = given + admitted(solve(reduced, Q.T @ (f - M @ given)))
-        return self.size * a, (self.inverse.T @ (f - M @ a)) / self.length
+        return self.size * a, self._multipliers(f - M @ a)
+
+    def _multipliers(self, reaction: Vector) -> Float[Array, " m"]:
+        r"""The smallest $\lambda$ with $S A^T \lambda$ = `reaction`."""
+        works = self.inverse.T @ reaction
+        if not self.shared:
+            return works / self.length
+        one = jnp.eye(self.length.size, dtype=reaction.dtype)
+        idle, number = one - self.rows @ self.inverse, (jnp.min(self.length) / self.length) ** 2
+        works = works - idle @ solve(idle @ (number[:, None] * idle) + one - idle, idle @ (number * works))
+        return works / self.length
 
     def inverse_for(self, W: Matrix | None) -> Float[Array, "n m"]:
         r"""$W^{-1} A^T (A W^{-1} A^T)^+$: what corrects residuals of the constraints with the weight $W$."""

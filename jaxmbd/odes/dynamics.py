@@ -11,7 +11,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_rate, equations_of_motion, mass_matrix
-from ..constraints.counts import constraint_count, known_independent, rank_tolerance
+from ..constraints.counts import known_independent, position_count, rank_tolerance
 from ..constraints.units import row_size, sizes, within
 from ..errors import ModelError
 from ..numerics.arguments import checked
@@ -67,8 +67,8 @@ class Dynamics(eqx.Module):
 
         - `controls`: what forces with a fifth argument receive: a function of time, or of `(t, q, v, w)`.
         - `states(t, q, v, w, params)`: rates of further states `w`, such as those of actuators and controllers.
-        - `weight`: how changes of coordinates are compared in projections: `"identity"` in their sizes, `"mass"`, a matrix, its diagonal, or
-          a function `(t, q, params)` that returns one of them.
+        - `weight`: how changes of coordinates are compared in projections: `"identity"` in their sizes, `"mass"`, a matrix, its diagonal,
+          or a function `(t, q, params)` that returns one of them.
         - `independent`: whether no constraint ever follows from the others; by default as far as `mbd.find_rank` has found.
         """
         if not (system.has("lagrangian") or system.has("kinetic")):
@@ -116,8 +116,8 @@ class Dynamics(eqx.Module):
         _check_arities(counts | {"constraints": (constraints, (3,)), "velocity_constraints": (velocity_constraints, (4,))})
         params = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, params)
         functions = _given(mass=_constant_or_function(mass), forces=forces, states=states, weight=_weight(weight))
-        functions |= _given(velocity_constraints=velocity_constraints)
-        return cls(System(_given(constraints=constraints), params), functions, None, _is_mass(weight), independent)
+        kinematics = System(_given(constraints=constraints, velocity_constraints=velocity_constraints), params)
+        return cls(kinematics, functions, None, _is_mass(weight), independent)
 
     @checked
     def reduced(self, X: Any) -> "Dynamics":
@@ -186,11 +186,7 @@ class Dynamics(eqx.Module):
 
     def rate(self, t: Scalar, q: Vector, v: Vector) -> Rows:
         r"""$A v - b'$: rates of the constraints on positions, and the constraints on velocities."""
-        x, u = self.place(q, v)
-        rates = constraint_rate(self.system, t, x, u)
-        if "velocity_constraints" not in self.functions:
-            return rates
-        return jnp.concatenate([rates, jnp.asarray(self.functions["velocity_constraints"](t, x, u, self.system.params)).astype(q.dtype)])
+        return constraint_rate(self.system, t, *self.place(q, v))
 
     def curvature(self, t: Scalar, q: Vector, v: Vector) -> Rows:
         r"""$-b''$: what of $\ddot\varphi$ is there without acceleration (6b), by differentiation along the motion."""
@@ -198,7 +194,7 @@ class Dynamics(eqx.Module):
 
     def count(self, q: Vector) -> int:
         """Number of constraints on positions."""
-        return constraint_count(self.system, q if self.form is None else jax.eval_shape(self.form, q))
+        return position_count(self.system, q if self.form is None else jax.eval_shape(self.form, q))
 
     def position_directions(self, t: Scalar, q: Vector) -> Directions:
         """What the constraints on positions forbid."""
@@ -212,7 +208,7 @@ class Dynamics(eqx.Module):
         count = jax.eval_shape(function, at).size
         jacobian = jax.jacrev if count < at.size else jax.jacfwd
         A = jacobian(function)(at) if count else jnp.zeros((0, at.size), at.dtype)
-        return Directions.of(A, self.sizes(q), self._cutoff(t, q, A))
+        return Directions.of(A, self.sizes(q), self._cutoff(t, q, A), self.system.structure.sizes is not None)
 
     def _cutoff(self, t: Scalar, q: Vector, A: Float[Array, "m n"]) -> Array | None:
         """Singular values that count as zero. Off the manifold redundant constraints look independent by as much as they are violated."""

@@ -91,14 +91,16 @@ def integrate(
 
     **Returns**
 
-    Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how many
-    steps were accepted and rejected. An event is found in the last row, and in `final`.
+    Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how
+    many steps were accepted and rejected. An event is found in the last row, and in `final`.
     """
     dynamics, y0, times, verdict = begin(dynamics, q0, v0, w0, (t0, t1), controls)
     rows = _rows(saveat, *times)
     if controller is None:
+        of_times = lambda value: None if value is None else jnp.asarray(value, y0.q.dtype)
         smallest = 1000 * jnp.finfo(y0.q.dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1])) if dtmin is None else dtmin
-        controller = diffrax.PIDController(rtol, atol, dtmin=smallest, dtmax=dtmax, force_dtmin=False)
+        limits = {"dtmin": of_times(smallest), "dtmax": of_times(dtmax), "force_dtmin": False}
+        controller = diffrax.PIDController(of_times(rtol), of_times(atol), **limits)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         controller = Watched(controller)
     elif dt0 is None:
@@ -129,9 +131,8 @@ def _rows(saveat: Any, t0: Array, t1: Array) -> Float[Array, " rows"]:
     rows = jnp.asarray(saveat, t0.dtype)
     if rows.ndim != 1 or rows.size == 0:
         raise ModelError(f"saveat must be a row of times, or their number, not an array of shape {rows.shape}")
-    seen = [known(value) for value in (rows, t0, t1)]
-    if all(value is not None for value in seen):
-        times, a, b = seen
+    times, a, b = (known(value) for value in (rows, t0, t1))
+    if times is not None and a is not None and b is not None:
         way = np.sign(b - a)
         if np.any(way * np.diff(times) < 0) or np.any(way * (times - a) < 0) or np.any(way * (b - times) < 0):
             raise ModelError(f"saveat must go from t0 = {a:g} to t1 = {b:g} without turning back, and not leave them")
@@ -168,14 +169,15 @@ def _run(
     reached = jnp.isfinite(t) & jnp.all(jnp.isfinite(y.q), axis=1)
     held = lambda many, one: jnp.where(reached.reshape(-1, *(1 for _ in one.shape)), many, one)
     t, y = held(t, end), jax.tree.map(held, y, final)
-    multipliers = over_rows(lambda t, y: choices.method.instant(dynamics, t, y, jnp.full_like(t, jnp.inf))[2:], t, y)
+    read = lambda t, y: choices.method.instant(dynamics, t, y, jnp.full_like(t, jnp.inf))[2:]
+    multipliers, corrections = over_rows(read, t, y)
     scheme = Adaptive(
         type(choices.solver).__name__,
         type(choices.method).__name__,
         jnp.asarray(solution.stats["num_accepted_steps"], jnp.int32),
         jnp.asarray(solution.stats["num_rejected_steps"], jnp.int32),
     )
-    motion = Motion(t, y.q, y.v, y.w, *multipliers, _results(reached, status.result), end, final, status, scheme)
+    motion = Motion(t, y.q, y.v, y.w, multipliers, corrections, _results(reached, status.result), end, final, status, scheme)
     return as_trajectory(dynamics.system, motion, t0) if dynamics.of_system else motion
 
 

@@ -170,7 +170,8 @@ class Field(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         t = jnp.asarray(t, y.q.dtype)
-        return _rate(self.method, self.dynamics.astype(y.q.dtype), t, y, args if self.method.stepped else jnp.zeros_like(t))
+        dt = args if self.method.stepped and args is not None else jnp.full_like(t, jnp.inf)
+        return _rate(self.method, self.dynamics.astype(y.q.dtype), t, y, dt)
 
 
 @eqx.filter_jit

@@ -1,7 +1,5 @@
 """What an integration returns: a motion of functions, or the trajectory of a system."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,10 +20,11 @@ class Motion(eqx.Module):
     r"""A motion at saved times, one row a time; a leading batch axis appears under `vmap`.
 
     `q` and `v` fulfil the constraints if they were projected, `w` are the other states. `multipliers` are $\lambda$, the forces of the
-    constraints being $-A^T \lambda$, and `velocity_multipliers` $\mu$, what velocities had to be corrected by; both (14). `results` speaks of
-    rows: the code of a failure for the first row that was not reached, `NOT_REACHED` after it, `AFTER_EVENT` after an event; such rows hold
-    the last state. `final` is the state at the end and `end` its time, `status` how the motion ended, `scheme` which solver it was, and how
-    many steps were `accepted` and `rejected`.
+    constraints being $-A^T \lambda$, and `velocity_multipliers` $\mu$, what velocities had to be corrected by; both (14).
+
+    `results` speaks of rows: the code of a failure for the first row that was not reached, `NOT_REACHED` after it, `AFTER_EVENT` after an
+    event; such rows hold the last state. `final` is the state at the end and `end` its time, `status` how the motion ended, `scheme` which
+    solver it was, and how many steps were `accepted` and `rejected`.
     """
 
     t: Float[Array, " rows"]

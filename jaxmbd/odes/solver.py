@@ -51,9 +51,9 @@ class _Wrapping(diffrax.AbstractWrappedSolver):
 class Projected(_Wrapping):
     r"""Any solver of diffrax for ordinary differential equations, with states brought back onto the constraints of some dynamics.
 
-    After each step of the inner solver the state is projected (16), (17), and the estimate of its error onto what the constraints admit, lest
-    steps are rejected for errors that the projection takes away. Between steps the interpolant of the inner solver is led to the projected
-    end of the step, and its values are projected too. Use it with `diffrax.ODETerm(dynamics.field)`.
+    After each step of the inner solver the state is projected (16), (17), and the estimate of its error onto what the constraints admit,
+    lest steps are rejected for errors that the projection takes away. Between steps the interpolant of the inner solver is led to the
+    projected end of the step, and its values are projected too. Use it with `diffrax.ODETerm(mbd.odes.Field(dynamics))`.
 
     **Arguments**
 

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, PyTree
 
-from ..constraints.consistency import check_start, refuse
+from ..constraints.consistency import check_motion, check_start
+from ..constraints.functions import try_affine, try_function
 from ..constraints.inputs import as_coordinates, require_finite, vector_like
-from ..constraints.judgement import Verdict, first_wrong, judge_inputs, judge_start
+from ..constraints.judgement import Verdict, first_wrong, judge_inputs
 from ..constraints.rank import with_rank_if_cheap
-from ..errors import ModelError, Result
+from ..errors import ModelError
 from ..numerics.arrays import known
-from ..numerics.compile import compiled
 from ..numerics.trial import require_shape, returned
 from ..system import Scalar, System, Vector, VectorLike
 from .dynamics import Dynamics, State
@@ -23,13 +23,12 @@ STEPS = 1000
 
 
 def begin(
-    dynamics: System | Dynamics, q0: VectorLike, v0: VectorLike | None, w0: PyTree, span: tuple[ArrayLike, ArrayLike], controls: Any
+    given: System | Dynamics, q0: VectorLike, v0: VectorLike | None, w0: PyTree, span: tuple[ArrayLike, ArrayLike], controls: Any
 ) -> tuple[Dynamics, State, tuple[Array, Array], Verdict | None]:
     """The dynamics, the first state, and both times, all of the dtype of `q0`; what is wrong with them where that is hidden."""
-    if isinstance(dynamics, System):
-        dynamics = Dynamics.of(dynamics, controls=controls)
-    elif controls is not None:
+    if isinstance(given, Dynamics) and controls is not None:
         raise ModelError("controls belong to the dynamics here: Dynamics.of(system, controls=...)")
+    dynamics: Any = Dynamics.of(given, controls=controls) if isinstance(given, System) else given
     q = as_coordinates(dynamics.system if dynamics.of_system else System({}, dynamics.system.params), q0)
     v = jnp.zeros_like(q) if v0 is None else vector_like(v0, q, "v0")
     w = jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(q.dtype), w0)
@@ -54,34 +53,9 @@ def _check(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> V
     """Refuse positions off the constraints and velocities not along them."""
     if dynamics.of_system:
         return check_start(dynamics.system, t, q, v, dt)
-    verdict = _judge(*jax.lax.stop_gradient((dynamics, t, q, v, dt)))
-    bent = known(_bent(*jax.lax.stop_gradient((dynamics, t, q, v))))
-    if bent is not None and bent > float(jnp.finfo(q.dtype).eps) ** 0.5:
-        raise ModelError("velocity_constraints are not affine in v: their derivative by v changes with v, so that no projection meets them")
-    return refuse(dynamics.system, verdict)
-
-
-@compiled
-def _judge(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
-    """By the constraints on positions as those of a system are, and by the constraints on velocities beside the size of their terms."""
-    of_positions = judge_start(dynamics.system, t, q, v, dt)
-    held, rates = dynamics.count(q), dynamics.rate(t, q, v)
-    if rates.size == held:
-        return of_positions
-    slopes = jnp.abs(jax.jacfwd(dynamics.rate, 2)(t, q, v)) @ jnp.abs(v) + jnp.abs(dynamics.rate(t, q, jnp.zeros_like(v)))
-    off = jnp.where(jnp.arange(rates.size) < held, 0, jnp.abs(rates) - jnp.sqrt(jnp.finfo(q.dtype).eps) * slopes)
-    worst = jnp.argmax(off).astype(jnp.int32)
-    wrong = off[worst] > 0
-    code = jnp.where(wrong, Result.INCONSISTENT_VELOCITY, Result.SUCCESS).astype(jnp.int32)
-    return first_wrong(of_positions, Verdict(code, jnp.where(wrong, worst, -1), jnp.where(wrong, jnp.abs(rates[worst]), 0)))
-
-
-@compiled
-def _bent(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector) -> Array:
-    """How far constraints on velocities are from affine: the change of their slopes between two velocities, beside these slopes."""
-    slopes = jax.jacfwd(dynamics.rate, 2)
-    there, here = slopes(t, q, v + dynamics.sizes(q)), slopes(t, q, v)
-    return jnp.max(jnp.abs(there - here), initial=0) / jnp.maximum(jnp.max(jnp.abs(here), initial=0), 1)
+    if dynamics.system.has("velocity_constraints"):
+        try_affine(dynamics.system, q)
+    return check_motion(dynamics.system, t, q, v, dt)
 
 
 def _try(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, w: PyTree) -> None:
@@ -92,17 +66,16 @@ def _try(dynamics: Dynamics, t: Scalar, q: Vector, v: Vector, w: PyTree) -> None
         require_shape("X", dynamics.form, found, (None,), "a vector of coordinates")
         q = v = jnp.zeros(found.shape, q.dtype)
     n = q.size
-    given = {"mass": (t, q, params), "forces": (t, q, v, w, params), "velocity_constraints": (t, q, v, params), "weight": (t, q, params)}
+    given = {"mass": (t, q, params), "forces": (t, q, v, w, params), "weight": (t, q, params)}
     for name in filter(dynamics.functions.__contains__, given):
         function = dynamics.functions[name]
         found = returned(name, function, given[name], params=params)
         matrix = (n, n) if found is not None and len(found.shape) == 2 else (n,)
         scalar = name in ("mass", "weight") and found is not None and found.shape == ()
-        shape = {"forces": (n,), "velocity_constraints": (None,)}.get(name, () if scalar else matrix)
+        shape = (n,) if name == "forces" else () if scalar else matrix
         require_shape(name, function, found, shape, f"shape {shape}")
-    if dynamics.system.has("constraints"):
-        function = dynamics.system.functions["constraints"]
-        require_shape("constraints", function, returned("constraints", function, (t, q, params), params=params), (None,), "a vector (m,)")
+    for name in filter(dynamics.system.has, ("constraints", "velocity_constraints")):
+        try_function(dynamics.system, name, q)
     if "states" in dynamics.functions:
         rates = jax.eval_shape(dynamics.functions["states"], t, q, v, w, params)
         structures: list[Any] = [jax.tree.structure(rates), jax.tree.structure(w)]

@@ -53,7 +53,7 @@ class Origin(eqx.Module):
     t0: Float[Array, ""]
     dt: Float[Array, ""]
     fingerprint: Float[Array, ""]
-    scheme: AbstractScheme | Adaptive
+    scheme: AbstractScheme | Any
     control: PyTree = None
 
 
@@ -109,7 +109,7 @@ class Trajectory(eqx.Module):
     residuals: Float[Array, " rows"]
     dt: Float[Array, ""]
     final: State
-    scheme: AbstractScheme | Adaptive
+    scheme: AbstractScheme | Any
     stride: int = eqx.field(static=True)
     fields: tuple[str, ...] = eqx.field(static=True)
     redundant: int = eqx.field(static=True)
@@ -148,7 +148,9 @@ class Trajectory(eqx.Module):
     def require_every_step(self, purpose: str) -> None:
         """Raise unless neighbouring rows are neighbouring steps."""
         if isinstance(self.scheme, Adaptive):
-            raise ModelError(f"{purpose} compares neighbouring steps of one length, but those of this motion were adapted: simulate instead")
+            raise ModelError(
+                f"{purpose} compares neighbouring steps of one length, but those of this motion were adapted: simulate instead"
+            )
         if self.stride != 1 or self.t.shape[-1] < 2:
             raise ModelError(
                 f"{purpose} compares neighbouring steps, but every {self.stride}th was saved (or the end alone); simulate with save=1"
