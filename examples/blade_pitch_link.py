@@ -12,14 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import jaxmbd as mbd
 from jaxmbd import odes, viz
 from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
 SPEED, FLAP, TWIST, CROSS, LOCK, RATIO = 40.0, 416.67, 9.375e-2, 1.875e-2, 8.0, 1.0625
-HINGE, ARM, BALL, LINK = np.array([0.2, 0.0, 0.0]), np.array([0.05, 0.2, 0.0]), np.array([0.25, 0.2, -0.15]), 0.15
+HINGE, ARM, BALL, LINK = np.array([0.2, 0.0, 0.0]), (0.05, 0.2), np.array([0.25, 0.2, -0.15]), 0.15
 COUPLING, STIFFNESS, PUSH = 0.25, 1.6538e4, 1e4
 inertia = np.array([[FLAP, -CROSS], [-CROSS, TWIST]])
 stiffness = SPEED**2 * (inertia + np.diag([FLAP * (RATIO - 1), 0.0]))
@@ -34,10 +33,11 @@ def forces(t, q, v, w, params):
 
 def link(t, q, params):
     """The length of the link (29), whose upper end moves with both angles (28)."""
-    flapped = mbd.rotation.exp(jnp.array([0.0, -1.0, 0.0]) * q[0])
-    pitched = mbd.rotation.exp(jnp.array([1.0, 0.0, 0.0]) * q[1])
-    along = HINGE + flapped @ pitched @ ARM - BALL
-    return jnp.sqrt(along @ along)[None] - LINK
+    (flap, pitch), (along, across) = q, ARM
+    out, up = along, across * jnp.sin(pitch)
+    upper = [jnp.cos(flap) * out - jnp.sin(flap) * up, across * jnp.cos(pitch), jnp.sin(flap) * out + jnp.cos(flap) * up]
+    rod = HINGE + jnp.stack(upper) - BALL
+    return jnp.sqrt(rod @ rod)[None] - LINK
 
 
 # %% The link as a constraint, projected (present) or only accelerated along (baseline), or the stiff control system (penalty)
@@ -66,11 +66,20 @@ waves = np.stack([np.ones(last.sum()), *(f(k * SPEED * t[last]) for k in range(1
 parts = {name: np.linalg.lstsq(waves, force[last])[0] for name, force in pull.items()}
 harmonics = {name: np.hypot(part[1::2], part[2::2]) for name, part in parts.items()}
 table = {f"{name}: steps": f"{int(motion.scheme.accepted)}, and {int(motion.scheme.rejected)} rejected" for name, motion in motions.items()}
-table |= {f"{name}: length of the link and its rate, off by at most": f"{lengths[name].max():.1e}, {rates[name].max():.1e}" for name in motions}
+table |= {
+    f"{name}: length of the link and its rate, off by at most": f"{lengths[name].max():.1e}, {rates[name].max():.1e}" for name in motions
+}
 table |= {f"{name}: harmonics 1 to 4 of the force along the link": ", ".join(f"{a:.2g}" for a in harmonics[name][:4]) for name in pull}
 
 # %% Picture
-headings = {"A": "Flap", "B": "Pitch", "C": "Length of the link, error", "D": "Pitch rate", "E": "Force along the link", "F": "Its harmonics"}
+headings = {
+    "A": "Flap",
+    "B": "Pitch",
+    "C": "Length of the link, error",
+    "D": "Pitch rate",
+    "E": "Force along the link",
+    "F": "Its harmonics",
+}
 figure, axes = viz.sheet("ABC;DEF", headings, size=(18, 10))
 styles = {"present": "line", "baseline": "dashed", "penalty": "line"}
 colours = {"present": viz.BLUE, "baseline": viz.ORANGE, "penalty": viz.PALE}
