@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix
 import pytest
+from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
 from tests import mechanisms
@@ -193,7 +194,7 @@ def test_dense_solution_backwards_and_forwards():
         y = jax.vmap(solution.evaluate)(t1 * jnp.linspace(0, 1, 21))
         np.testing.assert_allclose(jnp.linalg.norm(y.q, axis=1), 1, atol=1e-14)
         np.testing.assert_allclose(y.q[10], [0, -1], atol=1e-7)
-        np.testing.assert_allclose(y.q[::-1] * jnp.array([-1, 1]), y.q, atol=1e-7)
+        np.testing.assert_allclose(y.q[::-1] * jnp.array([-1.0, 1.0]), y.q, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -234,16 +235,20 @@ def test_drift_of_the_baseline_and_what_others_do_to_it():
 
 @pytest.mark.slow
 def test_agreement_with_the_variational_motion():
-    """The bead on a turning hoop, as the tolerance gets tighter and the scheme of order eight knows better."""
+    """The bead on a turning hoop as tolerances get tighter, beside `simulate` and beside its one angle, integrated by SciPy."""
     system, start = mechanisms.bead_on_moving_wire(), ([1.0, 0.0, 0.0], [0.0, 3.0, 0.0])
-    reference = mbd.simulate(system, *start, dt=0.02, steps=50, scheme=mbd.Galerkin(4), save="end")
+    slope = lambda t, y: [y[1], -9.81 * np.cos(y[0]) - 9 * np.sin(y[0]) * np.cos(y[0])]
+    angle = solve_ivp(slope, (0, 1), [0.0, 0.0], rtol=1e-13, atol=1e-13, method="DOP853").y[0, -1]
+    reference = np.array([np.cos(angle) * np.cos(3), np.cos(angle) * np.sin(3), np.sin(angle)])
+    variational = mbd.simulate(system, *start, dt=0.02, steps=50, scheme=mbd.Galerkin(4), save="end")
     errors = []
     for tolerance in (1e-4, 1e-7, 1e-10):
         motion = odes.integrate(system, *start, t1=1.0, rtol=tolerance, atol=tolerance, saveat=3)
-        errors.append(float(jnp.max(jnp.abs(motion.q[-1] - reference.q[-1]))))
+        errors.append(float(np.max(np.abs(motion.q[-1] - reference))))
         np.testing.assert_allclose(mbd.post.constraint_residuals(system, motion), 0, atol=1e-14)
     assert errors[0] > 50 * errors[1] > 50 * errors[2]
     assert errors[2] < 1e-9
+    np.testing.assert_allclose(motion.q[-1], variational.q[-1], atol=1e-6)
 
 
 @pytest.mark.slow
@@ -305,7 +310,7 @@ def test_steps_that_become_too_small_or_too_many():
     system = pendulum()
     with pytest.raises(mbd.SimulationError, match=r"stopped at t = .* with STEP_TOO_SMALL"):
         odes.integrate(system, [1.0, 0.0], t1=1.0, rtol=1e-10, atol=1e-10, dtmin=0.01)
-    with pytest.raises(mbd.SimulationError, match="after 20 steps, with STEPS_EXHAUSTED"):
+    with pytest.raises(mbd.SimulationError, match=r"after \d+ steps, with STEPS_EXHAUSTED"):
         odes.integrate(system, [1.0, 0.0], t1=1.0, rtol=1e-10, atol=1e-10, max_steps=20, dt0=1e-4)
     falling = mbd.System.from_functions(lagrangian=lambda t, q, v, p: 0.5 * v @ v - jnp.sqrt(q[0]))
     with pytest.raises(mbd.SimulationError, match="NON_FINITE"):
