@@ -38,6 +38,11 @@ class _Wrapping(diffrax.AbstractWrappedSolver):
         """Iterations of an implicit solver, at most."""
         return self.solver.root_find_max_steps
 
+    @property
+    def scan_kind(self):
+        """How a Runge-Kutta solver loops over its stages, which diffrax sets for derivatives forwards."""
+        return self.solver.scan_kind
+
     def order(self, terms):
         return self.solver.order(terms)
 
