@@ -114,8 +114,7 @@ def read_along(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> di
 def _positions(model: Assembly, q: Float[Array, "rows n"]) -> tuple[Array, list[tuple[Array, Array]]]:
     """The frames of all bodies, and the two points of all joints, group by group."""
     frames = jax.vmap(model.frames)(q)
-    ends = lambda rows, group: tuple(frame.origin for frame in group.frames(rows))
-    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in _drawn(model)]
+    return frames, [jax.vmap(lambda rows, group=group: group.points(rows))(frames) for group in _drawn(model)]
 
 
 def _drawn(model: Assembly) -> list[JointGroup]:
