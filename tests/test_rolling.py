@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxmbd as mbd
 from jaxmbd import joints, rotation
+from jaxmbd.assembly.functions import velocity_constraints
 from jaxmbd.geometry.frame import Frame, identity
 from jaxmbd.post.mechanisms import _wrench
 
@@ -111,3 +113,120 @@ def test_frictionless_contact_points_give_forces_through_the_contact(name):
 def test_a_disc_rests_where_it_touches():
     for kind in (KINDS["disc"], KINDS["ball"]):
         np.testing.assert_allclose(kind.constraint(identity(), kind.rest()), [0.0], atol=1e-15)
+
+
+# Mechanisms
+
+BALL = mbd.RigidBody.sphere(1.0, 1.0)
+SCALAR = mbd.Joint(mbd.UserJoint(lambda a, b, p: jnp.zeros(0), slip=lambda a, b, a_rate, b_rate, p: b_rate.origin[0]), "ground", "a")
+UP = (-np.pi / 2, 0, 0)
+"""The rotation of a cylinder whose axis, its third, is an axle along y."""
+
+
+def coin(radius=0.05, **options):
+    body = mbd.RigidBody(0.3, 0.3 * radius**2 * np.array([0.25, 0.5, 0.25]))
+    return mbd.Mechanism({"coin": body}, {"contact": mbd.Joint(joints.RollingDisc(radius), "ground", "coin", **options)}, [mbd.Gravity()])
+
+
+def cart():
+    """Two wheels on one axle and a ball under the front of a deck."""
+    wheel = mbd.RigidBody.cylinder(0.3, 0.1, 0.03)
+    bodies = {"deck": mbd.RigidBody.box(2.0, (0.6, 0.3, 0.1)), "left": wheel, "right": wheel, "ball": mbd.RigidBody.sphere(0.1, 0.05)}
+    places = {"deck": (0, 0, 0.12), "left": ((-0.2, 0.2, 0.1), UP), "right": ((-0.2, -0.2, 0.1), UP), "ball": (0.25, 0, 0.05)}
+    hinge, tyre = mbd.Revolute((0, 1, 0)), joints.RollingDisc(0.1, axis=(0, 0, 1))
+    connections = {
+        "left axle": mbd.Joint(hinge, "deck", "left", at=(-0.2, 0.2, 0.1)),
+        "right axle": mbd.Joint(hinge, "deck", "right", at=(-0.2, -0.2, 0.1)),
+        "socket": mbd.Joint(mbd.Spherical(), "deck", "ball", at=(0.25, 0, 0.05)),
+        "left tyre": mbd.Joint(tyre, "ground", "left"),
+        "right tyre": mbd.Joint(tyre, "ground", "right"),
+        "ball tyre": mbd.Joint(joints.RollingBall(0.05), "ground", "ball"),
+    }
+    return mbd.Mechanism(bodies, connections, [mbd.Gravity()]), places
+
+
+def bicycle(steering):
+    """Seen from above: two blades a length of one apart, the front one turned by the steering angle."""
+    turned = mbd.Frame((1.0, 0, 0), rotation.exp(np.array([0, 0, steering])))
+    blades = {"rear": mbd.Joint(joints.KnifeEdge(), "ground", "frame")}
+    blades["front"] = mbd.Joint(joints.KnifeEdge(), "ground", "frame", on_a=mbd.Frame((0, 0, 0), np.eye(3)), on_b=turned)
+    return mbd.Mechanism({"frame": mbd.PlanarBody(2.0, 0.3, com=(0.4, 0.0))}, blades)
+
+
+@pytest.fixture(scope="module")
+def assembled_cart():
+    mechanism, places = cart()
+    return mbd.assemble(mechanism, places)
+
+
+def slip(system, q, v):
+    return velocity_constraints(jnp.zeros(()), q, v, system.params)
+
+
+def test_bodies_without_a_pose_stand_on_the_plane():
+    system, q0 = mbd.assemble(coin())
+    np.testing.assert_allclose(q0[:3], [0, 0, 0.05], atol=1e-16)
+    assert slip(system, q0, jnp.ones_like(q0)).shape == (2,)
+
+
+def test_a_disc_is_put_on_its_plane_if_that_is_asked_for():
+    with pytest.raises(mbd.ModelError, match="'contact' does not meet"):
+        mbd.assemble(coin(), {"coin": (0, 0, 0.07)})
+    _, q0 = mbd.assemble(coin(), {"coin": ((0.3, 0, 0.07), (0.4, 0, 0))}, solve=True)
+    lean = np.arcsin(abs(float(q0[8])))
+    np.testing.assert_allclose(q0[2], 0.05 * np.cos(lean), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mbd.assemble(coin(), {"coin": ((0, 0, 0.0), (np.pi / 2, 0, 0))}), "'contact'.*lies flat"),
+        (lambda: mbd.assemble(coin(at=(0, 0, 0.05)), {"coin": (0, 0, 0.05)}), "'contact'.*on_a.*on_b"),
+        (lambda: joints.RollingDisc(-1.0), "radius of a RollingDisc"),
+        (lambda: joints.RollingBall(0.0), "radius of a RollingBall"),
+        (lambda: joints.KnifeEdge((0, 0, 0)), "axis of a KnifeEdge"),
+        (lambda: mbd.Mechanism({"a": BALL}, {"b": mbd.Joint(joints.RollingBall(1.0), "a", "a")}), "'b' connects 'a'"),
+        (lambda: mbd.Mechanism({"a": mbd.Particle(1.0)}, {"b": mbd.Joint(joints.KnifeEdge(), "ground", "a")}), "'b' orients 'a'"),
+        (lambda: mbd.assemble(mbd.Mechanism({"a": BALL}, {"b": SCALAR})), "joint 'b' must return a vector"),
+    ],
+    ids=["flat", "at", "radius", "no radius", "no axis", "itself", "mass point", "scalar"],
+)
+def test_what_cannot_roll_is_refused(make, message):
+    with pytest.raises(mbd.ModelError, match=message):
+        make()
+
+
+def test_bodies_in_a_plane_keep_the_rows_that_count():
+    """A wheel on a line seen from the side, and blades seen from above; rows across the plane are fulfilled by themselves."""
+    wheel = {"wheel": mbd.PlanarBody.disc(1.0, 0.5)}
+    side = mbd.Joint(joints.RollingDisc(0.5, axis=(0, 0, 1), normal=(0, 1, 0)), "ground", "wheel")
+    system, q0 = mbd.assemble(mbd.Mechanism(wheel, {"side": side}), {"wheel": (0, 0.5, 0)})
+    assert [(len(group.kept), len(group.slips)) for group in system.params.closing] == [(1, 1)]
+    v = mbd.joint_velocities(system, q0, {"wheel": (1.0, 0, -2.0)})
+    assert np.abs(slip(system, q0, v)).max() < 1e-15
+    system, _ = mbd.assemble(bicycle(0.3))
+    assert sum(len(group.slips) * group.count for group in system.params.closing) == 2 and system.params.owners()[1:] == ["rear", "front"]
+
+
+def test_rates_of_joints_carry_along_what_rolls(assembled_cart):
+    """Two wheels tell how the deck goes: at the mean of their speeds, and turning by their difference over the track."""
+    system, q0 = assembled_cart
+    v = mbd.joint_velocities(system, q0, {"left axle": 10.0, "right axle": 12.0})
+    assert np.abs(slip(system, q0, v)).max() < 1e-13
+    rates = dict(zip(system.params.bodies, np.asarray(system.params.frames(v)), strict=True))
+    np.testing.assert_allclose(rates["deck"], [[1.1, 0.2 * 0.5, 0], [0, 0.5, 0], [-0.5, 0, 0], [0, 0, 0]], atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("rates", "named"), [({"deck": (0, 1.0, 0, 0, 0, 0)}, "left tyre, right tyre"), ({"deck": (0, 0, 1, 0, 0, 0)}, "ball tyre")]
+)
+def test_rates_with_which_something_would_slip_are_refused(assembled_cart, rates, named):
+    with pytest.raises(mbd.ModelError, match=f"rates of deck: the joints.*{named}"):
+        mbd.joint_velocities(*assembled_cart, rates)
+
+
+def test_parameters_have_names():
+    system, q0 = mbd.assemble(coin())
+    assert {"contact.radius", "contact.axis", "contact.normal"} <= set(system.parameters)
+    tilted = system.replace({"contact.normal": (0.0, 0.6, 0.8), "contact.radius": 0.1})
+    np.testing.assert_allclose(tilted.constraints(0.0, q0), [*np.zeros(6), 0.8 * 0.05 - 0.1 * 0.8], atol=1e-15)

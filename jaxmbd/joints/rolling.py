@@ -78,8 +78,8 @@ class RollingDisc(AbstractRolling):
     r"""A thin disc, or a wheel, that rolls on a plane without slip: one constraint on positions and two on velocities.
 
     With the normal $n$ of the plane, a point $o$ of it, the disc's centre $c$ and its axle $e$, the lowest point of the rim is at the
-    height $(c - o) \cdot n - r \sqrt{1 - (e \cdot n)^2} = 0$. A disc that lies flat touches with all of its rim: there the root has no derivative,
-    and steps that lead there fail.
+    height $(c - o) \cdot n - r \sqrt{1 - (e \cdot n)^2} = 0$. A disc that lies flat touches with all of its rim: there the root has no
+    derivative, and steps that lead there fail.
 
     **Arguments**
 
