@@ -1,6 +1,6 @@
 """The model: a Lagrangian, constraints and forces as pure functions, with their parameters as a pytree."""
 
-import inspect
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from .friction import AbstractFriction, Frictions, OnCoordinates
 from .numerics.arguments import checked
 from .numerics.arrays import library
 from .numerics.naming import Named, Parameters, below, collect, is_parameter, of_tree
+from .numerics.signatures import arity, call_with, check_signature
 
 Scalar = Float[Array, ""] | float
 Vector = Float[Array, " n"]
@@ -29,7 +30,7 @@ class Structure(NamedTuple):
     - `pivots`: coordinates without inertia, each with a constraint that determines it.
     - `internal`: constraints within one part, each with a coordinate of that part; `held` says that parts have not enough inertia
       without them.
-    - `owners`: for every constraint the name of what it belongs to.
+    - `owners`: for every constraint the name of what it belongs to, those on velocities last.
     - `quadratic`: whether the kinetic energy is a quadratic form of the velocities.
     - `leaps(q, move)`: a code for steps that went so far that their equations cannot tell them from wrong ones, otherwise `SUCCESS`.
     - `sizes(q)`: for every coordinate a change that matters as much as those of the others, such as a length of the mechanism beside one
@@ -57,6 +58,7 @@ class System(eqx.Module):
     params: PyTree
     rank: int | None = eqx.field(static=True, default=None)
     closures: int | None = eqx.field(static=True, default=None)
+    holonomic_rank: int | None = eqx.field(static=True, default=None)
 
     @classmethod
     @checked
@@ -68,6 +70,7 @@ class System(eqx.Module):
         potential: Callable | None = None,
         discrete_lagrangian: Callable | None = None,
         constraints: Callable | None = None,
+        velocity_constraints: Callable | None = None,
         forces: Callable | None = None,
         chart: Callable | None = None,
         null_space: Callable | None = None,
@@ -84,11 +87,13 @@ class System(eqx.Module):
         - `discrete_lagrangian(t, dt, q0, q1, params)`: $L_d \approx \int_t^{t+dt} L$, instead of or beside $L$. On its own it also
           defines $L(t, q, v) = L_d(t - h/2, h, q - hv/2, q + hv/2)/h$, which starts and reads the motion.
         - `constraints(t, q, params) -> (m,)`: $g(t, q) = 0$.
+        - `velocity_constraints(t, q, v, params) -> (k,)`: $a(t, q, v) = A(t, q)\,v + a_0(t, q) = 0$, such as rolling without slip, which
+          need not be the rate of anything. They count after those of $g$ wherever constraints have numbers, as in multipliers.
         - `forces(t, q, v, params) -> (n,)`: what no potential gives. A fifth argument receives the control of the step.
         - `chart(u, q) -> q1`: nodal reparametrisation (27) with `chart(0, q) == q`, $u \in R^{n-m}$. It may also take
-          `(u, q, params)` or, for moving constraints, `(u, q, params, t0, t1)`.
-        - `null_space(q) -> (n, n-m)`: columns that span the null space of $G = \partial g/\partial q$; it may also take
-          `(q, params)` or `(q, params, t)`.
+          `(u, q, params)` or, for moving constraints, `(u, q, params, t0, t1)`. It fulfils $g$ alone: constraints on velocities stay open.
+        - `null_space(q) -> (n, n-m)`: columns that span the null space of $G = \partial g/\partial q$, and of $A$, if there is one:
+          what all constraints admit. It may also take `(q, params)` or `(q, params, t)`.
         - `closures`: says that the chart fulfils all constraints but the last `closures` ones, that those it fulfils are independent and do
           not move, and that its $u$ has one more component for each that it leaves open. `NullSpace` and `Reparametrised` then
           decompose only the small matrix $G^c P^o$ (96).
@@ -112,6 +117,7 @@ class System(eqx.Module):
             "potential": (potential, (3,)),
             "discrete_lagrangian": (discrete_lagrangian, (5,)),
             "constraints": (constraints, (3,)),
+            "velocity_constraints": (velocity_constraints, (4,)),
             "forces": (forces, (4, 5)),
             "chart": (chart, (2, 3, 5)),
             "null_space": (null_space, (1, 2, 3)),
@@ -120,7 +126,7 @@ class System(eqx.Module):
         }
         for name, (function, counts) in functions.items():
             if function is not None:
-                _check_signature(name, function, counts)
+                check_signature(name, function, counts)
         return cls(
             {name: _as_pytree(function) for name, (function, _) in functions.items() if function is not None},
             jax.tree.map(_as_parameter, params),
@@ -171,21 +177,40 @@ class System(eqx.Module):
             return jnp.zeros(0, q.dtype)
         return _cast(self.functions["constraints"](t, q, self.params), q)
 
+    def velocity_constraints(self, t: Scalar, q: Vector, v: Vector) -> Array:
+        """$a(t, q, v)$, an empty vector where the system has no constraints on velocities."""
+        if not self.has("velocity_constraints"):
+            return jnp.zeros(0, q.dtype)
+        return _cast(self.functions["velocity_constraints"](t, q, v, self.params), q)
+
+    @property
+    def constrained(self) -> bool:
+        """Whether there are constraints, on positions or on velocities."""
+        return self.has("constraints") or self.has("velocity_constraints")
+
+    @property
+    def holonomic(self) -> "System":
+        """The system without its constraints on velocities: what positions have to fulfil."""
+        if not self.has("velocity_constraints"):
+            return self
+        functions = {name: function for name, function in self.functions.items() if name != "velocity_constraints"}
+        return System(functions, self.params, self.holonomic_rank, self.closures)
+
     def forces(self, t: Scalar, q: Vector, v: Vector, control: PyTree = None) -> Array:
         """Forces that do not come from the Lagrangian."""
         if not self.has("forces"):
             return jnp.zeros_like(q)
         if self.controlled and control is None:
             raise ModelError("the forces of this system take a control, but none was given")
-        return _cast(_call(self.functions["forces"], t, q, v, self.params, control), q)
+        return _cast(call_with(self.functions["forces"], t, q, v, self.params, control), q)
 
     def chart(self, u: Float[Array, " d"], q: Vector, t0: Scalar, t1: Scalar) -> Array:
         """The user's nodal reparametrisation $F_d(u, q)$ (27)."""
-        return _call(self.functions["chart"], u, q, self.params, t0, t1)
+        return call_with(self.functions["chart"], u, q, self.params, t0, t1)
 
     def null_space(self, t: Scalar, q: Vector) -> Array:
         """The user's null space matrix $P(q)$ (5)."""
-        return _call(self.functions["null_space"], q, self.params, t)
+        return call_with(self.functions["null_space"], q, self.params, t)
 
     def constraint_name(self, row: int) -> str:
         """A constraint in words: its number, and what it belongs to, if that is known."""
@@ -197,7 +222,7 @@ class System(eqx.Module):
         if self.has("lagrangian") or self.has("kinetic"):
             return self
         defined = {"lagrangian": _OfSteps(self.functions["discrete_lagrangian"], dt)}
-        return System(self.functions | defined, self.params, self.rank, self.closures)
+        return dataclasses.replace(self, functions=self.functions | defined)
 
     @property
     def parameters(self) -> Parameters:
@@ -225,19 +250,20 @@ class System(eqx.Module):
 
     def with_params(self, params: PyTree) -> "System":
         """The same functions with other parameters."""
-        return System(self.functions, jax.tree.map(_as_parameter, params), self.rank, self.closures)
+        return dataclasses.replace(self, params=jax.tree.map(_as_parameter, params))
 
-    def with_rank(self, rank: int | None) -> "System":
-        """The same system with the rank of its constraints known."""
-        return System(self.functions, self.params, rank, self.closures)
+    def with_rank(self, rank: int | None, holonomic: int | None = None) -> "System":
+        """The same system with the rank of its constraints known, and that of those on positions alone, if there are others."""
+        return dataclasses.replace(self, rank=rank, holonomic_rank=holonomic)
 
     def with_chart(self, chart: Callable, null_space: Callable | None = None) -> "System":
         """The same system with a chart of the user's, one increment a degree of freedom, and a null space matrix if given."""
         given = {"chart": (chart, (2, 3, 5))} | ({} if null_space is None else {"null_space": (null_space, (1, 2, 3))})
         for name, (function, counts) in given.items():
-            _check_signature(name, function, counts)
+            check_signature(name, function, counts)
         kept = {name: function for name, function in self.functions.items() if name != "null_space"}
-        return System(kept | {name: _as_pytree(function) for name, (function, _) in given.items()}, self.params, self.rank)
+        functions = kept | {name: _as_pytree(function) for name, (function, _) in given.items()}
+        return dataclasses.replace(self, functions=functions, closures=None)
 
     def astype(self, dtype) -> "System":
         """The same system with every floating leaf in `dtype`."""
@@ -288,26 +314,3 @@ def _function(name: str) -> Callable:
 def _as_parameter(leaf: Any) -> Any:
     """Numbers become NumPy arrays, so that they keep their digits until the dtype of the coordinates is known."""
     return np.asarray(leaf) if isinstance(leaf, float | np.floating) else leaf
-
-
-def arity(function: Callable) -> int:
-    """Number of positional arguments that a function needs."""
-    plain = function.func if isinstance(function, Partial) and not function.args else function
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(
-        parameter.kind in kinds and parameter.default is inspect.Parameter.empty
-        for parameter in inspect.signature(plain).parameters.values()
-    )
-
-
-def _call(function: Callable, *arguments: Any) -> Any:
-    """Call with as many of the arguments as the function asks for."""
-    return function(*arguments[: arity(function)])
-
-
-def _check_signature(name: str, function: Callable, counts: tuple[int, ...]) -> None:
-    if not callable(function):
-        raise ModelError(f"{name} must be a function, not {type(function).__name__}")
-    if arity(function) not in counts:
-        wanted = " or ".join(map(str, counts))
-        raise ModelError(f"{name} takes {arity(function)} positional arguments; it must take {wanted} (see System.from_functions)")

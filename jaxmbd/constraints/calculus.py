@@ -1,5 +1,7 @@
 """What follows from a Lagrangian and constraints by differentiation: momenta, mass, energy, Jacobians."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,19 +35,38 @@ def equations_of_motion(system: System, t: Scalar, q: Vector, v: Vector, a: Vect
 
 
 def constraint_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "m n"]:
-    r"""$G = \partial g/\partial q$, by whichever mode is cheaper for its shape."""
-    if not system.has("constraints"):
+    r"""The rows $G = \partial g/\partial q$, and below them $A = \partial a/\partial v$, by whichever mode is cheaper for their shape."""
+    if not system.constrained:
         return jnp.zeros((0, q.size), q.dtype)
-    rows = jax.eval_shape(system.constraints, t, q).size
-    jacobian = jax.jacrev if rows < q.size else jax.jacfwd
-    return jacobian(system.constraints, 1)(t, q)
+    changes = changes_at(system, t, q)
+    rows = jax.eval_shape(changes, q).size
+    return (jax.jacrev if rows < q.size else jax.jacfwd)(changes)(q)
 
 
 def constraint_forces(system: System, t: Scalar, q: Vector, multipliers: Float[Array, " m"]) -> Vector:
-    r"""$G^T \lambda$, without the matrix."""
+    r"""$G^T \lambda$, and $A^T \lambda$ of the last ones, without the matrix."""
     if multipliers.size == 0:
         return jnp.zeros_like(q)
-    return jax.vjp(lambda q: system.constraints(t, q), q)[1](multipliers)[0]
+    return jax.vjp(changes_at(system, t, q), q)[1](multipliers)[0]
+
+
+def changes_at(system: System, t: Scalar, q: Vector) -> Callable[[Vector], Float[Array, " m"]]:
+    """A function of positions whose derivative at `q` has the rows of all constraints: $g$ itself, and $a$ of displacements from `q`."""
+    if not system.has("velocity_constraints"):
+        return lambda x: system.constraints(t, x)
+    return lambda x: jnp.concatenate([system.constraints(t, x), system.velocity_constraints(t, q, x - q)])
+
+
+def velocity_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "k n"]:
+    r"""$A = \partial a/\partial v$."""
+    if not system.has("velocity_constraints"):
+        return jnp.zeros((0, q.size), q.dtype)
+    return jax.jacrev(lambda v: system.velocity_constraints(t, q, v))(jnp.zeros_like(q))
+
+
+def velocity_forces(system: System, t: Scalar, q: Vector, multipliers: Float[Array, " k"]) -> Vector:
+    r"""$A^T \mu$, without the matrix."""
+    return jax.vjp(lambda v: system.velocity_constraints(t, q, v), jnp.zeros_like(q))[1](multipliers)[0]
 
 
 def probes(q: Vector) -> Float[Array, "probes n"]:
@@ -54,15 +75,18 @@ def probes(q: Vector) -> Float[Array, "probes n"]:
 
 
 def constraint_slopes(system: System, t: Scalar, q: Vector, size: Vector) -> Float[Array, " m"]:
-    """About how much each constraint changes when coordinates do by their `size`: the length of each row of $G S$, from its products with
-    a few random vectors.
+    """About how much each constraint changes when coordinates do by their `size`: the length of each of its rows times $S$, from products
+    with a few random vectors.
     """
-    if not system.has("constraints"):
+    if not system.constrained:
         return jnp.zeros(0, q.dtype)
-    _, slope = jax.linearize(lambda q: system.constraints(t, q), q)
+    _, slope = jax.linearize(changes_at(system, t, q), q)
     return jnp.sqrt(jnp.mean(jax.vmap(slope)(size * probes(q)) ** 2, axis=0))
 
 
 def constraint_rate(system: System, t: Scalar, q: Vector, v: Vector) -> Float[Array, " m"]:
-    r"""$\dot g = G v + \partial g/\partial t$, zero for admissible velocities."""
-    return jax.jvp(system.constraints, (t, q), (jnp.ones_like(t), v))[1]
+    r"""$\dot g = G v + \partial g/\partial t$, and $a(t, q, v)$ below: zero for admissible velocities."""
+    rates = jax.jvp(system.constraints, (t, q), (jnp.ones_like(t), v))[1]
+    if not system.has("velocity_constraints"):
+        return rates
+    return jnp.concatenate([rates, system.velocity_constraints(t, q, v)])

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system import Scalar, System, Vector
+from .calculus import changes_at
 from .counts import chart_size, fulfilled
 
 
@@ -19,5 +20,6 @@ def pull_to_chart(system: System, t: Scalar, q: Vector, force: Vector) -> Float[
 
 
 def closure_jacobian(system: System, t: Scalar, q: Vector) -> Float[Array, "open n"]:
-    r"""$G^c$: the last rows of $G$, of the constraints that the chart leaves open."""
-    return jax.jacrev(lambda q: system.constraints(t, q)[fulfilled(system, q) :])(q)
+    r"""$G^c$: the last rows of all, of the constraints that the chart leaves open."""
+    changes = changes_at(system, t, q)
+    return jax.jacrev(lambda q: changes(q)[fulfilled(system, q) :])(q)

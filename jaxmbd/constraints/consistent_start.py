@@ -26,7 +26,8 @@ def project(
     r"""The configuration near `q` on the constraint manifold, and the admissible velocity nearest to `v` there.
 
     The configuration moves along the normal space at `q`, $q + S^2 G^T(q)\,w$ with $g = 0$; the velocity changes least,
-    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`). Differentiable in
+    $v - S (G S)^+ (G v + \partial g/\partial t)$, with coordinates counted in their sizes $S$ (see `Structure`), and with the rows of
+    constraints on velocities under those of $G$. Differentiable in
     everything. A guess from which the manifold is not reached is an error; inside `jit` and `vmap`, where it cannot be one, position and
     velocity are not a number then, which `simulate` reports.
     """
@@ -54,7 +55,7 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 
     def body(_, q):
         size = sizes(system, q)
-        G = constraint_jacobian(system, t, q) * size
+        G = constraint_jacobian(system.holonomic, t, q) * size
         length = row_size(G)
         values, G = system.constraints(t, q) / length, G / length[:, None]
         damping = jnp.max(jnp.abs(values), initial=0) * jnp.eye(values.size, dtype=q.dtype)
@@ -67,8 +68,8 @@ def _approach(system: System, q: Vector, t: Scalar) -> Vector:
 @compiled
 def _project(system: System, q: Vector, v: Vector, t: Scalar, newton: Newton) -> tuple[Vector, Vector, Array]:
     """Position, velocity, and whether the manifold was reached: if not, they are not a number."""
-    found, result = manifold_at(system, t, q).nearest(newton)
-    size = constraint_slopes(system, t, found, extents(system, found))
+    found, result = manifold_at(system.holonomic, t, q).nearest(newton)
+    size = constraint_slopes(system.holonomic, t, found, extents(system, found))
     near = jnp.abs(system.constraints(t, found)) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.where(size > 0, size, 1)
     reached = (result == Result.SUCCESS) & jnp.all(near)
     factor = jnp.where(reached, 1, jnp.nan).astype(q.dtype)

@@ -10,8 +10,18 @@ from .units import row_size
 
 
 def constraint_count(system: System, q: Vector) -> int:
-    """Number of constraints, redundant ones included."""
+    """Number of constraints, on positions and on velocities, redundant ones included."""
+    return position_count(system, q) + velocity_count(system, q)
+
+
+def position_count(system: System, q: Vector) -> int:
+    """Number of constraints on positions."""
     return jax.eval_shape(system.constraints, jnp.zeros((), q.dtype), q).size
+
+
+def velocity_count(system: System, q: Vector) -> int:
+    """Number of constraints on velocities."""
+    return jax.eval_shape(system.velocity_constraints, jnp.zeros((), q.dtype), q, q).size
 
 
 def rank(system: System, q: Vector) -> int:
@@ -21,7 +31,17 @@ def rank(system: System, q: Vector) -> int:
 
 def known_independent(system: System, q: Vector) -> bool:
     """Whether all constraints are independent: as those of a tree of joints always are, or as found."""
-    return system.closures == 0 or system.rank == constraint_count(system, q)
+    return closed(system) or system.rank == constraint_count(system, q)
+
+
+def closed(system: System) -> bool:
+    """Whether the chart is known to fulfil all constraints, which are independent then."""
+    return system.closures == 0 and not system.has("velocity_constraints")
+
+
+def leaves_open(system: System) -> bool:
+    """Whether the chart, if there is one, leaves constraints open: closures, and those on velocities."""
+    return bool(system.closures) or system.has("velocity_constraints")
 
 
 def redundant(system: System, q: Vector) -> bool:
@@ -30,13 +50,13 @@ def redundant(system: System, q: Vector) -> bool:
 
 
 def fulfilled(system: System, q: Vector) -> int:
-    """Number of constraints that the chart fulfils by itself."""
-    return constraint_count(system, q) - (system.closures or 0)
+    """Number of constraints that the chart fulfils by itself; they come first."""
+    return position_count(system, q) - (system.closures or 0)
 
 
 def chart_size(system: System, q: Vector) -> int:
     """Number of increments of the chart: one a degree of freedom, and one for each constraint that it leaves to be closed."""
-    return q.size - (rank(system, q) if system.closures is None else fulfilled(system, q))
+    return q.size - (rank(system.holonomic, q) if system.closures is None else fulfilled(system, q))
 
 
 def rank_tolerance(dtype) -> float:

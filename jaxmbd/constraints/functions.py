@@ -4,14 +4,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from ..errors import ModelError
 from ..numerics.arrays import known
+from ..numerics.compile import compiled
+from ..numerics.signatures import arity
 from ..numerics.trial import is_own, line_of_first_non_finite, require_shape, returned
-from ..system import Scalar, System, Vector, arity
+from ..system import Scalar, System, Vector
+from .units import sizes
 
-EVALUATED = ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "forces")
+EVALUATED = ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "velocity_constraints", "forces")
 """Functions that have values at a start; the others make something of it."""
 
 
@@ -27,6 +31,7 @@ def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int 
     given = _arguments(system, name, t, jnp.ones_like(t), q, q, q, *more)[: arity(function)]
     shape, wanted = {
         "constraints": ((None,), "a vector (m,)"),
+        "velocity_constraints": ((None,), "a vector (k,)"),
         "forces": (q.shape, f"a vector of shape {q.shape}"),
         "chart": (q.shape, f"coordinates of shape {q.shape}"),
         "null_space": (
@@ -35,6 +40,26 @@ def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int 
         ),
     }.get(name, ((), "a scalar"))
     require_shape(name, function, returned(name, function, given, params=system.params), shape, wanted)
+
+
+def try_affine(system: System, q: Vector) -> None:
+    """Refuse constraints that are seen not to be affine in velocities: for those $a(v + w) + a(0) = a(v) + a(w)$."""
+    bent = known(_bent(*jax.lax.stop_gradient((system, q))))
+    if bent is not None and bent.any():
+        raise ModelError(
+            f"velocity_constraints must be affine in v, A(t, q) v + a0(t, q), but component {int(bent.argmax())} is not: "
+            "constraint forces act along A. Write it with products of v and functions of t and q alone"
+        )
+
+
+@compiled
+def _bent(system: System, q: Vector) -> Array:
+    """Which components are not affine, by two velocities of about the size of the coordinates; those that are no number are left alone."""
+    t, size = jnp.zeros((), q.dtype), sizes(system, q)
+    v, w = (size * jnp.asarray(vector, q.dtype) for vector in np.random.default_rng(0).standard_normal((2, q.size)))
+    values = jax.vmap(lambda v: system.velocity_constraints(t, q, v))(jnp.stack([v, w, v + w, jnp.zeros_like(q)]))
+    off = jnp.abs(values[0] + values[1] - values[2] - values[3])
+    return off > jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.sum(jnp.abs(values), axis=0)
 
 
 def try_friction(system: System, q: Vector) -> None:

@@ -12,10 +12,11 @@ from jaxtyping import ArrayLike
 
 from ..errors import MOST_NAMED, ModelError
 from ..numerics.arrays import known
+from ..numerics.compile import inside_jit
 from ..numerics.naming import is_parameter
 from ..numerics.trial import OWN, once
 from ..system import System, Vector, VectorLike
-from .functions import EVALUATED, evaluated, try_friction, try_function
+from .functions import EVALUATED, evaluated, try_affine, try_friction, try_function
 
 
 def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
@@ -30,6 +31,8 @@ def as_coordinates(system: System, q: VectorLike, name: str = "q0") -> Vector:
         require_finite(leaf, "a parameter of the system")
     system = system.astype(q.dtype)
     once("functions", (system, q), lambda: try_functions(system, q, name))
+    if system.has("velocity_constraints") and not inside_jit():
+        once("affine", (system, q), lambda: try_affine(system, q))
     return q
 
 

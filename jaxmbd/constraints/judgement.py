@@ -1,6 +1,7 @@
 """Judgements of a start, as numbers: what is wrong with it, and which constraint is worst. They can be told inside `jit` and `vmap` too."""
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -61,6 +62,11 @@ def judge_position(system: System, t: Scalar, q: Vector) -> Verdict:
     return _judge_position(_Terms.at(system, t, q, jnp.zeros_like(q)), t, q)
 
 
+def judge_velocity(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar) -> Verdict:
+    """Whether a velocity is tangent to the constraints."""
+    return _judge_velocity(_Terms.at(system, t, q, v), q, v, dt)
+
+
 def judge_time_step(dt: Scalar, like: Vector) -> Verdict:
     """Whether the time step is a positive number."""
     dt = jnp.asarray(dt)
@@ -82,16 +88,25 @@ class _Terms(NamedTuple):
     @classmethod
     def at(cls, system: System, t: Scalar, q: Vector, v: Vector) -> "_Terms":
         """All from one linearisation, which keeps programs short."""
-        if not system.has("constraints"):
+        if not system.constrained:
             none = jnp.zeros(0, q.dtype)
             return cls(none, none, none, none, none, jnp.zeros((), q.dtype))
-        values, change = jax.linearize(system.constraints, jnp.asarray(t, q.dtype), q)
+        values, change = jax.linearize(_of_motion(system, t, q), jnp.asarray(t, q.dtype), q)
         size = sizes(system, q)
         directions = jnp.vstack([extents(system, q) * probes(q), size * probes(q), jnp.zeros_like(q), v])
         *sampled, steady, rates = jax.vmap(change)(jnp.asarray([0] * (2 * PROBES) + [1, 1], q.dtype), directions)
         root_mean_square = lambda some: jnp.sqrt(jnp.mean(jnp.stack(some) ** 2, axis=0))
         reach, slopes = root_mean_square(sampled[:PROBES]), root_mean_square(sampled[PROBES:])
         return cls(values, reach, slopes, steady, rates, jnp.max(jnp.abs(v) / size))
+
+
+def _of_motion(system: System, t: Scalar, q: Vector) -> Callable[[Scalar, Vector], Float[Array, " m"]]:
+    """Constraints of time and position whose changes along a motion are all that have to vanish; those on velocities have no values."""
+    if not system.has("velocity_constraints"):
+        return system.constraints
+    at_rest = system.velocity_constraints(t, q, jnp.zeros_like(q))
+    travelled = lambda time, x: system.velocity_constraints(t, q, x - q) + (time - t - 1) * at_rest
+    return lambda time, x: jnp.concatenate([system.constraints(time, x), travelled(time, x)])
 
 
 def _judge_position(terms: _Terms, t: Scalar, q: Vector) -> Verdict:

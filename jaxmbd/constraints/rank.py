@@ -32,20 +32,29 @@ def with_rank_if_cheap(system: System, q: Vector, t: ArrayLike = 0.0) -> System:
     """The system with its rank, unless that takes a decomposition of large matrices to find, or numbers are hidden."""
     if system.rank is not None:
         return system
-    found = known(_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
-    return system if found is None or found < 0 else system.with_rank(int(found))
+    return _with_found(system, _ranks(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
 
 
 def _with_numerical_rank(system: System, q: Vector, t: ArrayLike) -> System:
-    found = known(_numerical_rank(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
-    return system if found is None else system.with_rank(int(found))
+    return _with_found(system, _numerical_ranks(*jax.lax.stop_gradient((system, jnp.asarray(t, q.dtype), q))))
+
+
+def _with_found(system: System, ranks: list[Array]) -> System:
+    """The system with the ranks of all constraints and of those on positions alone, unless one of them is hidden or was not found."""
+    found = [-1 if numbers is None else int(numbers) for numbers in map(known, ranks)]
+    return system if min(found) < 0 else system.with_rank(*found)
 
 
 @compiled
-def _rank(system: System, t: Scalar, q: Vector) -> Array:
-    return manifold_at(system, t, q).rank()
+def _ranks(system: System, t: Scalar, q: Vector) -> list[Array]:
+    return [manifold_at(part, t, q).rank() for part in _parts(system)]
 
 
 @compiled
-def _numerical_rank(system: System, t: Scalar, q: Vector) -> Array:
-    return DenseManifold(system, t, q).rank()
+def _numerical_ranks(system: System, t: Scalar, q: Vector) -> list[Array]:
+    return [DenseManifold(part, t, q).rank() for part in _parts(system)]
+
+
+def _parts(system: System) -> list[System]:
+    """The system, and without its constraints on velocities if there are some."""
+    return [system, system.holonomic] if system.has("velocity_constraints") else [system]

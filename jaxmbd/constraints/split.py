@@ -7,21 +7,23 @@ from jaxtyping import Array, Float
 
 from ..numerics.lapack import qr, svd
 from ..system import Scalar, System, Vector
-from .calculus import constraint_jacobian
+from .calculus import constraint_jacobian, velocity_jacobian
 from .chart import chart_directions, closure_jacobian
-from .counts import fulfilled, rank, rank_tolerance
+from .counts import fulfilled, leaves_open, position_count, rank, rank_tolerance
 from .units import least, row_size, sizes, within
 
 
 class Split(eqx.Module):
     r"""A split of a space of increments at one configuration, constant under differentiation.
 
-    The increments are those of the coordinates, or those of a chart that leaves some constraints to be closed; `directions` $P^o$
-    leads from the latter to coordinates (`None`: they are the same). `normal` and `tangent` span what the constraints forbid and what
-    they admit, and are orthonormal if increments are counted in sizes of their own.
+    The increments are those of the coordinates, or those that fulfil some constraints already and leave others open: of a chart, or,
+    where there are constraints on velocities, in the tangent space of those on positions. `directions` $P^o$ leads from the latter to
+    coordinates (`None`: they are the same). `normal` and `tangent` span what constraints on positions forbid and what all constraints
+    admit, and are orthonormal if increments are counted in sizes of their own.
 
     `rows` $B$ picks independent combinations of all constraints (`None`: all are independent), `closing` those of the
-    constraints that the chart leaves open. `regular` says whether the rank is the one that was asked for.
+    constraints that the increments leave open. Combinations of constraints on positions do not hold any on velocities, so that they are
+    fulfilled whatever these are. `regular` says whether the rank is the one that was asked for.
     """
 
     rows: Float[Array, "r m"] | None
@@ -59,21 +61,51 @@ def split(system: System, t: Scalar, q: Vector) -> Split:
     """The split at `q` in the smallest space at hand: increments of a chart that is known to fulfil constraints, or coordinates."""
     if system.closures is None:
         return split_coordinates(system, t, q)
+    return split_chart(system, t, q)
+
+
+def split_chart(system: System, t: Scalar, q: Vector) -> Split:
+    """The split of the increments of the chart at `q`."""
     system, t, q = jax.lax.stop_gradient((system, t, q))
+    if system.has("velocity_constraints"):
+        return _narrowed(system, t, q, split_chart(system.holonomic, t, q), system.closures or 0)
     directions = chart_directions(system, t, q)
+    if system.closures is None:
+        at = split_coordinates(system, t, q)
+        free = jnp.eye(directions.shape[1], dtype=q.dtype)
+        return Split(at.rows, free[:, :0], free, at.regular, None, directions)
     count, G = fulfilled(system, q), closure_jacobian(system, t, q)
     size = sizes(system, q)
     small = decompose(G @ directions, rank(system, q) - count, within(directions, size), row_size(G * size))
-    if small.rows is None:
-        return Split(None, small.normal, small.tangent, small.regular, None, directions)
-    rows = jax.scipy.linalg.block_diag(jnp.eye(count, dtype=q.dtype), small.rows)
+    rows = beside(None, count, small.rows, q)
     return Split(rows, small.normal, small.tangent, small.regular, small.rows, directions)
 
 
 def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     """The split of $R^n$ at `q`."""
     system, t, q = jax.lax.stop_gradient((system, t, q))
-    return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
+    if not system.has("velocity_constraints"):
+        return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
+    at = split_coordinates(system.holonomic, t, q)
+    free = jnp.eye(at.tangent.shape[1], dtype=q.dtype)
+    return _narrowed(system, t, q, Split(at.rows, at.normal, free, at.regular, None, at.tangent), 0)
+
+
+def _narrowed(system: System, t: Scalar, q: Vector, at: Split, closures: int) -> Split:
+    """A split by the constraints on positions, of which its increments leave so many open, narrowed to what those on velocities admit."""
+    A, size, count = velocity_jacobian(system, t, q), sizes(system, q), rank(system, q) - rank(system.holonomic, q)
+    small = decompose(A @ at.basis, count, within(at.basis, size), row_size(A * size))
+    rows = beside(at.rows, position_count(system, q), small.rows, q, A.shape[0])
+    closing = beside(at.closing, closures, small.rows, q, A.shape[0])
+    return Split(rows, at.normal, at.tangent @ small.tangent, at.regular & small.regular, closing, at.directions)
+
+
+def beside(first: Array | None, first_count: int, second: Array | None, like: Vector, second_count: int = 0) -> Array | None:
+    """Combinations of so many constraints, and of others after them; `None` where all count."""
+    if first is None and second is None:
+        return None
+    whole = lambda rows, count: jnp.eye(count, dtype=like.dtype) if rows is None else rows
+    return jax.scipy.linalg.block_diag(whole(first, first_count), whole(second, second_count))
 
 
 def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " k"], lengths: Float[Array, " m"] | None = None) -> Split:
@@ -112,7 +144,7 @@ def null_space(system: System, t: Scalar, q: Vector, source: str, at: Split) -> 
         return system.null_space(t, q)
     if source == "chart":
         directions = chart_directions(system, t, q)
-        if not system.closures:
+        if not leaves_open(system):
             return directions
         K = closure_jacobian(system, t, q) @ directions
         size = jax.lax.stop_gradient(within(directions, sizes(system, q)))

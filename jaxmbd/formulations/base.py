@@ -8,12 +8,11 @@ import abc
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from ..constraints.counts import constraint_count, fulfilled
+from ..constraints.counts import constraint_count
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..constraints.split import Split
 from ..constraints.units import extents
@@ -27,7 +26,8 @@ Moves = Float[Array, "s n"]
 class Problem(eqx.Module):
     """One step to be solved: its scheme, what is known before it, and what the formulation prepared once for it.
 
-    `whole` is a split by all constraints, where inputs of the step are chosen by what they can do.
+    `whole` is a split by all constraints, where inputs of the step are chosen by what they can do, `chart` one by those on positions alone,
+    where an implicit chart leaves others open.
     """
 
     scheme: AbstractScheme
@@ -35,6 +35,7 @@ class Problem(eqx.Module):
     split: Split
     basis: Float[Array, "n d"]
     whole: Split | None = None
+    chart: Split | None = None
 
     @property
     def manifold(self) -> AbstractManifold:
@@ -47,17 +48,17 @@ class Problem(eqx.Module):
         return constraint_count(self.step.system, self.step.q0) if self.split.rows is None else self.split.rows.shape[0]
 
     def constraints(self, moves: Moves) -> Float[Array, "s r"]:
-        """Constraint values at the unknown nodes, redundant ones combined away."""
+        """Values of all constraints in the step, redundant ones combined away."""
         return self.split.pick(self.values(moves))
 
-    def closures(self, moves: Moves) -> Float[Array, "s c"]:
-        """Values of the constraints that the chart leaves open, redundant ones combined away."""
-        values = self.values(moves)[:, fulfilled(self.step.system, self.step.q0) :]
+    def closures(self, moves: Moves, fulfilled: int) -> Float[Array, "s c"]:
+        """Values of the constraints that a chart leaves open, all but the first, redundant ones combined away."""
+        values = self.values(moves)[:, fulfilled:]
         return values if self.split.closing is None else values @ self.split.closing.T
 
     def values(self, moves: Moves) -> Float[Array, "s m"]:
-        """Values of all constraints at the unknown nodes."""
-        return jax.vmap(self.step.system.constraints)(self.scheme.times(self.step), self.step.q0 + moves)
+        """Values of all constraints in the step."""
+        return self.scheme.constraints(moves, self.step)
 
     def balance(self, moves: Moves) -> Moves:
         """Momentum balances without constraint forces, times the time step."""

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..constraints.counts import closed
 from ..constraints.manifold import manifold_at
 from ..constraints.split import Split
 from ..constraints.units import fit, sizes
@@ -20,7 +21,7 @@ class Multipliers(AbstractFormulation):
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         system, q = step.system, step.q0
-        at = Split.trivial(q) if system.closures == 0 else manifold_at(system, step.t0, q).split()
+        at = Split.trivial(q) if closed(system) else manifold_at(system, step.t0, q).split()
         return Problem(scheme, step, at, jnp.zeros((q.size, 0), q.dtype))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:

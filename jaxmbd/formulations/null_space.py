@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..constraints.counts import redundant
-from ..constraints.split import Split, correct_null_space, null_space, split, split_coordinates
+from ..constraints.counts import closed, leaves_open, redundant
+from ..constraints.split import Split, correct_null_space, null_space, split, split_chart, split_coordinates
 from ..constraints.units import fit, sizes
 from ..errors import ModelError
 from ..schemes import AbstractScheme, StepInput
@@ -61,8 +61,9 @@ def split_for(source: str, step: StepInput, combine: bool) -> Split:
     system, t, q = step.system, step.t0, step.q0
     if source == "qr":
         return split_coordinates(system, t, q)
-    on_chart = source == "chart" and system.closures is not None
-    return split(system, t, q) if on_chart or combine else Split.trivial(q)
+    if source == "chart" and (system.closures is not None or leaves_open(system)):
+        return split_chart(system, t, q)
+    return split(system, t, q) if combine else Split.trivial(q)
 
 
 def with_basis(scheme: AbstractScheme, step: StepInput, source: str, at: Split) -> Problem:
@@ -79,7 +80,7 @@ def reduced_balance(moves: Moves, source: str, problem: Problem) -> Float[Array,
     if scheme.acting != "start":
         return _balance_on_implicit_null_space(moves, problem)
     balance = problem.balance(moves)
-    first = problem.manifold.reduced(problem.basis, balance[0], on_chart=source == "chart" and step.system.closures == 0)
+    first = problem.manifold.reduced(problem.basis, balance[0], on_chart=source == "chart" and closed(step.system))
     if scheme.stages == 1:
         return first
     basis = jax.vmap(lambda t, q: null_space(step.system, t, q, source, problem.split))

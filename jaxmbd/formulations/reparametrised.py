@@ -1,5 +1,6 @@
 """Unknown increments of a chart: as many as degrees of freedom."""
 
+import dataclasses
 from typing import Literal
 
 import equinox as eqx
@@ -7,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..constraints.counts import redundant
+from ..constraints.counts import fulfilled, leaves_open, position_count, redundant
 from ..constraints.projection import normal_correction
-from ..constraints.split import split_coordinates
+from ..constraints.split import Split, split_chart, split_coordinates
 from ..constraints.units import fit, sizes, within
 from ..errors import ModelError
 from ..numerics.newton import Newton
@@ -25,7 +26,8 @@ class Reparametrised(AbstractFormulation):
 
     `chart`: `"user"` takes the system's $F_d$; `"implicit"` builds one from the orthonormal split at $q_0$,
     $F_d(u) = q_0 + N u + R\,w(u)$ with $w$ solved from $g = 0$; `"auto"` prefers the system's. `source` as in `NullSpace`.
-    Where the chart leaves constraints open, as that of a mechanism with loops does, they are added to the equations.
+    Where the chart leaves constraints open, as that of a mechanism with loops does, they are added to the equations. So are constraints
+    on velocities, which no chart fulfils.
     """
 
     chart: Literal["auto", "user", "implicit"] = eqx.field(static=True, default="auto")
@@ -35,13 +37,18 @@ class Reparametrised(AbstractFormulation):
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         source = self._source(step.system)
         if self._implicit(step.system):
-            return with_basis(scheme, step, source, split_coordinates(step.system, step.t0, step.q0))
+            problem = with_basis(scheme, step, source, split_coordinates(step.system, step.t0, step.q0))
+            if not step.system.has("velocity_constraints"):
+                return problem
+            return dataclasses.replace(problem, chart=split_coordinates(step.system.holonomic, step.t0, step.q0))
+        if leaves_open(step.system):
+            return with_basis(scheme, step, source, split_chart(step.system, step.t0, step.q0))
         return with_basis(scheme, step, source, split_for(source, step, scheme.acting != "start" and redundant(step.system, step.q0)))
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         directions = problem.basis if problem.split.directions is None else problem.split.directions
         if self._implicit(problem.step.system):
-            directions = problem.split.tangent
+            directions = _about(problem).tangent
         size = sizes(problem.step.system, problem.step.q0)
         increments = jax.vmap(lambda move: fit(directions.T, move, 1 / size))(moves)
         return increments.ravel(), jnp.tile(within(directions, extent(moves, problem)), len(moves))
@@ -49,7 +56,10 @@ class Reparametrised(AbstractFormulation):
     def residual(self, x: Array, problem: Problem) -> Array:
         moves, system = self.moves(x, problem), problem.step.system
         balance = reduced_balance(moves, self._source(system), problem)
-        return balance if self._implicit(system) else jnp.concatenate([balance, problem.closures(moves).ravel()])
+        if self._implicit(system) and not system.has("velocity_constraints"):
+            return balance
+        held = (position_count if self._implicit(system) else fulfilled)(system, problem.step.q0)
+        return jnp.concatenate([balance, problem.closures(moves, held).ravel()])
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         """Its own few equations where chart and null space are known before the step, otherwise those with multipliers."""
@@ -62,7 +72,7 @@ class Reparametrised(AbstractFormulation):
         step, scheme = problem.step, problem.scheme
         increments = x.reshape(scheme.stages, -1)
         if self._implicit(step.system):
-            at = problem.split
+            at = _about(problem)
             move = lambda u, t: normal_correction(step.system, t, step.q0, at.tangent @ u, at, at.normal, self.newton)[0]
         else:
             move = lambda u, t: step.system.chart(u, step.q0, step.t0, t) - step.q0
@@ -76,4 +86,9 @@ class Reparametrised(AbstractFormulation):
     def _source(self, system: System) -> str:
         """Where the null space matrix comes from; that of a chart with open constraints needs the chart's own increments."""
         source = null_space_source(self.source, system, ("chart", "user"))
-        return "qr" if source == "chart" and system.closures and self._implicit(system) else source
+        return "qr" if source == "chart" and leaves_open(system) and self._implicit(system) else source
+
+
+def _about(problem: Problem) -> Split:
+    """The split that an implicit chart is built from: by constraints on positions alone."""
+    return problem.split if problem.chart is None else problem.chart

@@ -78,7 +78,7 @@ def constraint_residuals(system: System, trajectory: Trajectory) -> Float[Array,
 
 @along_trajectory("q", "v")
 def constraint_rates(system: System, trajectory: Trajectory) -> Float[Array, "rows m"]:
-    r"""$\dot g(t_n, q_n, v_n)$: zero to rounding with variational schemes, with others up to the error of the scheme."""
+    r"""$\dot g(t_n, q_n, v_n)$ and $a(t_n, q_n, v_n)$: zero to rounding with variational schemes, with others up to their error."""
     return jax.vmap(lambda t, q, v: constraint_rate(system, t, q, v))(trajectory.t, trajectory.q, trajectory.v)
 
 
@@ -95,8 +95,8 @@ def summary(system: System, trajectory: Trajectory) -> dict[str, float | int]:
     }
     if system.has("friction"):
         table["energy dissipated by friction"] = float(dissipated(system, trajectory)[-1])
-    if system.has("constraints"):
-        table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory))))
+    if system.constrained:
+        table["constraint, at most"] = float(jnp.max(jnp.abs(constraint_residuals(system, trajectory)), initial=0))
         table["hidden constraint, at most"] = float(jnp.max(jnp.abs(constraint_rates(system, trajectory))))
         table["redundant constraints"] = trajectory.redundant
         if trajectory.multipliers is not None:

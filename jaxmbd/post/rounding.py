@@ -56,7 +56,7 @@ def telling_digits(function: Callable) -> Callable:
     @functools.wraps(function)
     def call(system: System, trajectory: Trajectory, *args, **kwargs):
         found = function(system, trajectory, *args, **kwargs)
-        if known(trajectory.t) is not None and trajectory.v is not None and system.has("constraints"):
+        if known(trajectory.t) is not None and trajectory.v is not None and system.constrained:
             digits = known(multiplier_digits(system, trajectory))
             if digits is not None and digits < FEWEST:
                 warnings.warn(

@@ -4,6 +4,7 @@ import abc
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -108,6 +109,20 @@ class AbstractScheme(eqx.Module):
     @abc.abstractmethod
     def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         """Velocity and momentum at a node, with the constraint manifold about it, from what arrived; the velocity is near a guess."""
+
+    def constraints(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s m"]:
+        """What has to vanish in a step: constraints on positions at the unknown nodes, and beside them those on velocities."""
+        values = jax.vmap(step.system.constraints)(self.times(step), step.q0 + moves)
+        if not step.system.has("velocity_constraints"):
+            return values
+        return jnp.concatenate([values, self.slips(moves, step)], axis=1)
+
+    def slips(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s k"]:
+        """Constraints on velocities as the scheme discretises them, times the time step."""
+        raise ModelError(
+            f"{type(self).__name__} does not discretise constraints on velocities; take one that does: "
+            "Midpoint, Trapezoidal, Galerkin, EnergyMomentum or GeneralizedAlpha"
+        )
 
     def balanced(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s n"]:
         """The balance with friction, whose mean force acts all through the step: on each node its share."""

@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..constraints.calculus import momentum
+from ..constraints.calculus import momentum, velocity_forces, velocity_jacobian
+from ..constraints.counts import position_count
 from ..constraints.manifold import AbstractManifold
 from ..numerics.discrete_gradient import discrete_jacobian, discrete_vjp
 from ..system import Scalar, System, Vector
@@ -14,7 +15,9 @@ from .base import AbstractScheme, Memory, StepInput
 class AbstractInterval(AbstractScheme):
     r"""Two nodes, and constraint forces along the discrete derivative $\bar G$ of the constraints, all through the step.
 
-    They do no work, $\bar G (q_1 - q_0) = g(q_1) - g(q_0) = 0$, and have no moment where constraints do not see rotations.
+    They do no work, $\bar G (q_1 - q_0) = g(q_1) - g(q_0) = 0$, and have no moment where constraints do not see rotations. Constraints on
+    velocities hold in the middle of the step, $a(\bar t, \bar q, \Delta q/h) = 0$, and their forces act along the rows $A(\bar t, \bar q)$
+    there, so that these do no work either, unless the constraints move.
     """
 
     fractions: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(0.0, 1.0))
@@ -22,11 +25,29 @@ class AbstractInterval(AbstractScheme):
     acting = "interval"
 
     def directions(self, moves: Float[Array, "1 n"], step: StepInput) -> Float[Array, "1 m n"]:
-        if not step.system.has("constraints"):
-            return jnp.zeros((1, 0, step.q0.size), step.q0.dtype)
-        return discrete_jacobian(lambda q: step.system.constraints(step.middle, q), step.q0, step.q0 + moves[0])[None]
+        if not step.system.has("velocity_constraints"):
+            return self._of_positions(moves, step)[None]
+        rolling = velocity_jacobian(step.system, step.middle, step.q0 + 0.5 * moves[0])
+        return jnp.concatenate([self._of_positions(moves, step), rolling])[None]
 
     def constraint_forces(self, moves: Float[Array, "1 n"], multipliers: Float[Array, "1 m"], step: StepInput) -> Float[Array, "1 n"]:
+        if not step.system.has("velocity_constraints"):
+            return self._pull(moves, multipliers, step)
+        count = position_count(step.system, step.q0)
+        rolling = velocity_forces(step.system, step.middle, step.q0 + 0.5 * moves[0], multipliers[0, count:])
+        return self._pull(moves, multipliers[:, :count], step) + rolling
+
+    def slips(self, moves: Float[Array, "1 n"], step: StepInput) -> Float[Array, "1 k"]:
+        return step.dt * step.system.velocity_constraints(step.middle, step.q0 + 0.5 * moves[0], moves[0] / step.dt)[None]
+
+    def _of_positions(self, moves: Float[Array, "1 n"], step: StepInput) -> Float[Array, "m n"]:
+        """Directions of the forces of constraints on positions."""
+        if not step.system.has("constraints"):
+            return jnp.zeros((0, step.q0.size), step.q0.dtype)
+        return discrete_jacobian(lambda q: step.system.constraints(step.middle, q), step.q0, step.q0 + moves[0])
+
+    def _pull(self, moves: Float[Array, "1 n"], multipliers: Float[Array, "1 m"], step: StepInput) -> Float[Array, "1 n"]:
+        """Forces of these multipliers of constraints on positions."""
         if multipliers.size == 0:
             return jnp.zeros_like(moves)
         return discrete_vjp(lambda q: step.system.constraints(step.middle, q), step.q0, step.q0 + moves[0])[2](multipliers[0])[None]

@@ -1,11 +1,11 @@
 """Schemes that balance forces at the end of a step, for comparison: the generalized-alpha method."""
 
+import abc
+
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..constraints.calculus import constraint_jacobian, equations_of_motion, momentum
+from ..constraints.calculus import constraint_forces, constraint_jacobian, equations_of_motion, momentum
 from ..constraints.manifold import AbstractManifold, manifold_at
 from ..errors import ModelError
 from ..numerics.arguments import check_fields
@@ -30,9 +30,15 @@ class AbstractEnd(AbstractScheme):
         return constraint_jacobian(step.system, step.t0 + step.dt, step.q0 + moves[0])[None]
 
     def constraint_forces(self, moves: Moves, multipliers: Float[Array, "1 m"], step: StepInput) -> Moves:
-        if multipliers.size == 0:
-            return jnp.zeros_like(moves)
-        return jax.vjp(lambda q: step.system.constraints(step.t0 + step.dt, q), step.q0 + moves[0])[1](multipliers[0])[0][None]
+        return constraint_forces(step.system, step.t0 + step.dt, step.q0 + moves[0], multipliers[0])[None]
+
+    def slips(self, moves: Moves, step: StepInput) -> Float[Array, "1 k"]:
+        t1, q1 = step.t0 + step.dt, step.q0 + moves[0]
+        return step.dt * step.system.velocity_constraints(t1, q1, self.velocity(moves, step))[None]
+
+    @abc.abstractmethod
+    def velocity(self, moves: Moves, step: StepInput) -> Vector:
+        """The velocity at the end of the step."""
 
 
 class GeneralizedAlpha(AbstractEnd):
@@ -68,6 +74,9 @@ class GeneralizedAlpha(AbstractEnd):
 
     def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         return at.carried[0], at.p0
+
+    def velocity(self, moves: Moves, step: StepInput) -> Vector:
+        return self._rates(moves, step)[0]
 
     def _rates(self, moves: Moves, step: StepInput) -> tuple[Vector, Vector, Vector]:
         """Velocity, acceleration and algorithmic acceleration at the end of the step."""

@@ -58,13 +58,16 @@ class Newmark(AbstractEnd):
         return momentum(system, t0, q0, v0), (centre(rates), angular_rates(rows, rates), centre(second), angular_rates(rows, second))
 
     def advance(self, moves: Moves, step: StepInput) -> Memory:
-        model, q1, rates = as_assembly(step.system), step.q0 + moves[0], self._rates(moves, step)
-        v1 = coordinate_rates(model, model.frames(q1), *rates[:2])
-        return momentum(step.system, step.t0 + step.dt, q1, v1), rates
+        q1, v1 = step.q0 + moves[0], self.velocity(moves, step)
+        return momentum(step.system, step.t0 + step.dt, q1, v1), self._rates(moves, step)
 
     def read(self, at: StepInput, manifold: AbstractManifold, guess: Vector) -> tuple[Vector, Vector]:
         model = as_assembly(at.system)
         return coordinate_rates(model, model.frames(at.q0), *at.carried[:2]), at.p0
+
+    def velocity(self, moves: Moves, step: StepInput) -> Vector:
+        model = as_assembly(step.system)
+        return coordinate_rates(model, model.frames(step.q0 + moves[0]), *self._rates(moves, step)[:2])
 
     def _rates(self, moves: Moves, step: StepInput) -> tuple[Vectors, Vectors, Vectors, Vectors]:
         """Velocities and angular velocities, accelerations and angular accelerations at the end of the step."""

@@ -6,10 +6,12 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_forces, constraint_jacobian, momentum
 from ..constraints.manifold import AbstractManifold
+from ..numerics.polynomials import gauss, interpolation
 from ..system import Scalar, System, Vector
 from .base import AbstractScheme, Memory, Samples, StepInput
 
@@ -26,7 +28,9 @@ class AbstractVariational(AbstractScheme):
 
     The balances are $p_0 + D_0 L_d$ at the first node and $D_i L_d$ at nodes inside the step, the momentum that arrives is
     $D_s L_d$. Forces enter by the discrete Lagrange-d'Alembert principle: their virtual work is discretised as $L$ is, by
-    applying the same rule to $f(t, \bar q, \bar v) \cdot q$ and differentiating by $q$ alone.
+    applying the same rule to $f(t, \bar q, \bar v) \cdot q$ and differentiating by $q$ alone. By the same principle forces of
+    constraints on velocities act along their rows at the nodes; the constraints hold for the polynomial through the nodes, at the $s$
+    Gauss points of the step: with two nodes, in its middle.
     """
 
     @abc.abstractmethod
@@ -63,6 +67,13 @@ class AbstractVariational(AbstractScheme):
         if self.stages == 1:
             return first
         return jnp.concatenate([first, jax.vmap(forces)(self.times(step)[:-1], step.q0 + moves[:-1], multipliers[1:])])
+
+    def slips(self, moves: Float[Array, "s n"], step: StepInput) -> Float[Array, "s k"]:
+        points, _ = gauss(self.stages)
+        values, rates = (interpolation(np.asarray(self.fractions), points, derivative)[:, 1:] for derivative in (0, 1))
+        changes, speeds = (jnp.asarray(matrix, moves.dtype) @ moves for matrix in (values, rates))
+        times = step.t0 + step.dt * jnp.asarray(points, moves.dtype)
+        return step.dt * jax.vmap(step.system.velocity_constraints)(times, step.q0 + changes, speeds / step.dt)
 
     def start(self, system: System, t0: Scalar, q0: Vector, v0: Vector, control: PyTree) -> Memory:
         r"""$p_0 = \partial L/\partial v$ (34)."""

@@ -57,7 +57,7 @@ def _solve(before, *, guess, alive, method):
     moves = formulation.moves(solution.value, problem)
     inputs = formulation.inputs(solution.value, problem)
     solved = (moves, inputs, solution.result, solution.steps, solution.residual, problem.split.regular)
-    return solved, solution.value, tangent, (problem.split, problem.basis, problem.whole)
+    return solved, solution.value, tangent, (problem.split, problem.basis, problem.whole, problem.chart)
 
 
 @_solve.def_jvp

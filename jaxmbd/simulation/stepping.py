@@ -9,9 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
+from ..constraints.counts import position_count, redundant
 from ..constraints.driving import cosines, passes_singularity
 from ..constraints.inputs import require_time_step, try_functions
-from ..constraints.judgement import judge_inputs
+from ..constraints.judgement import judge_inputs, judge_velocity
+from ..constraints.manifold import manifold_at
 from ..constraints.servo import Servo
 from ..constraints.units import extents
 from ..errors import ModelError, Result
@@ -62,7 +64,7 @@ def advance(
     alive = state.status.result == Result.SUCCESS
     guess = scheme.predict(state.displacement, before)
     solution = solve_step(before, guess, alive, method)
-    status = _status(*jax.lax.stop_gradient((solution, before, state.status)))
+    status = _status(scheme, *jax.lax.stop_gradient((solution, before, state.status)))
     moves = jnp.where(solution.result == Result.SUCCESS, solution.moves, 0)
     good = status.result == Result.SUCCESS
     prediction = _extrapolate(scheme, state.previous, moves)
@@ -86,9 +88,9 @@ def advance(
     return jax.tree.map(lambda new, old: jnp.where(good, new, old), after, held), moves, inputs
 
 
-def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
+def _status(scheme: AbstractScheme, solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
     """The code of a step: that of Newton's method, unless the constraints tell of something deeper."""
-    system, q1 = before.system, before.q0 + solution.moves[-1]
+    system, q1 = before.system.holonomic, before.q0 + solution.moves[-1]
     values = jnp.abs(system.constraints(before.t0 + before.dt, q1))
     worst, violation, result = jnp.int32(-1), jnp.zeros((), q1.dtype), solution.result
     if values.size:
@@ -99,6 +101,8 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         result = jnp.where(off & (result == Result.SUCCESS), strayed, result)
         result = jnp.where(solution.regular | ~jnp.all(jnp.isfinite(size)), result, jnp.int32(Result.RANK_CHANGED))
         worst, violation = jnp.argmax(values).astype(jnp.int32), jnp.max(values)
+    if before.system.has("velocity_constraints"):
+        result, worst, violation = _of_velocities(scheme, solution, before, result, worst, violation)
     if before.servo is not None:
         result, worst, violation = _of_servo(before, solution.moves[-1], result, worst, violation)
     leaps = system.structure.leaps
@@ -107,6 +111,25 @@ def _status(solution: SolvedStep, before: StepInput, earlier: Status) -> Status:
         result = jnp.where(result == Result.SUCCESS, leapt, result)
     now = Status(result, solution.steps, solution.residual, worst, violation)
     return jax.tree.map(lambda new, old: jnp.where(earlier.result == Result.SUCCESS, new, old), now, earlier)
+
+
+def _of_velocities(
+    scheme: AbstractScheme, solution: SolvedStep, before: StepInput, result: Array, worst: Array, violation: Array
+) -> tuple[Array, Array, Array]:
+    """The same with constraints on velocities, which count after those on positions. Redundant ones must not contradict each other."""
+    system, slips = before.system, jnp.max(jnp.abs(scheme.slips(solution.moves, before)), axis=0)
+    if slips.size:
+        place, most = position_count(system, before.q0) + jnp.argmax(slips).astype(jnp.int32), jnp.max(slips)
+        worst, violation = jnp.where(most > violation, place, worst), jnp.maximum(most, violation)
+    result = jnp.where(solution.regular, result, jnp.int32(Result.RANK_CHANGED))
+    if not redundant(system, before.q0):
+        return result, worst, violation
+    t1, q1 = before.t0 + before.dt, before.q0 + solution.moves[-1]
+    v1 = manifold_at(system, t1, q1).nearest_velocity(solution.moves[-1] / before.dt)
+    verdict = judge_velocity(system, t1, q1, v1, before.dt)
+    broken = (result == Result.SUCCESS) & (verdict.result != Result.SUCCESS)
+    or_else = lambda new, old: jnp.where(broken, new, old)
+    return or_else(jnp.int32(Result.RANK_CHANGED), result), or_else(verdict.worst, worst), or_else(verdict.violation, violation)
 
 
 def _of_servo(before: StepInput, move: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:

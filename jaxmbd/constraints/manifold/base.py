@@ -66,6 +66,8 @@ class AbstractManifold(eqx.Module):
     def velocity(self, p: Vector, guess: Vector) -> Vector:
         r"""The admissible velocity of a momentum: $\partial L/\partial v + G^T \mu = p$ with $G v + \partial g/\partial t = 0$.
 
+        Constraints on velocities count like hidden ones, here and below: their rows $A$ stand under those of $G$.
+
         Its own momentum is the projection $Q p$ (16). The mass matrix may be singular if it is regular on the null space of $G$.
         Not a number where no such velocity is found from the guess.
         """

@@ -13,7 +13,7 @@ from ...system import Vector
 from .. import saddle
 from ..calculus import constraint_jacobian, constraint_rate, momentum
 from ..chart import chart_directions, closure_jacobian
-from ..counts import fulfilled, matrix_rank
+from ..counts import closed, fulfilled, leaves_open, matrix_rank
 from ..projection import normal_correction
 from ..split import Split, null_space, split, split_coordinates
 from ..units import fit, least, row_size, sizes, within, work_sizes
@@ -32,7 +32,7 @@ class DenseManifold(AbstractManifold):
     def rank(self) -> Array:
         """Where a chart fulfils most constraints, only the others need be looked at."""
         system, t, q = self.system, self.t, self.q
-        if system.closures == 0:
+        if closed(system):
             return jnp.array(self.count)
         if system.closures is None:
             return matrix_rank(constraint_jacobian(system, t, q) * sizes(system, q))
@@ -61,10 +61,10 @@ class DenseManifold(AbstractManifold):
     def _drift(self, at: Split) -> Vector:
         """The smallest velocity on the chart with which moving closures stay fulfilled."""
         system, t, q = self.system, self.t, self.q
-        if not system.closures:
+        if not leaves_open(system):
             return jnp.zeros_like(q)
         directions = chart_directions(system, t, q)
-        K, rates = closure_jacobian(system, t, q) @ directions, constraint_rate(system, t, q, jnp.zeros_like(q))[-system.closures :]
+        K, rates = closure_jacobian(system, t, q) @ directions, constraint_rate(system, t, q, jnp.zeros_like(q))[fulfilled(system, q) :]
         if at.closing is not None:
             K, rates = at.closing @ K, at.closing @ rates
         return -directions @ least(K, rates, within(directions, sizes(system, q)))
@@ -96,7 +96,7 @@ class DenseManifold(AbstractManifold):
     def nearest_velocity(self, v: Vector) -> Vector:
         at = split_coordinates(self.system, self.t, self.q)
         G, rates = constraint_jacobian(self.system, self.t, self.q), constraint_rate(self.system, self.t, self.q, v)
-        return v - least(at.independent(G), at.pick(rates), sizes(self.system, self.q)) if at.normal.shape[1] else v
+        return v - least(at.independent(G), at.pick(rates), sizes(self.system, self.q)) if at.basis.shape[1] < v.size else v
 
     def reduced(self, basis: Float[Array, "n d"], force: Vector, on_chart: bool) -> Float[Array, " d"]:
         return basis.T @ force

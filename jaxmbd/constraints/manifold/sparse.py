@@ -15,7 +15,7 @@ from ...system import Vector
 from .. import saddle
 from ..calculus import constraint_forces
 from ..chart import pull_to_chart
-from ..counts import known_independent
+from ..counts import closed, known_independent
 from ..split import Split
 from ..units import sizes
 from .base import AbstractManifold
@@ -42,7 +42,7 @@ class SparseManifold(AbstractManifold):
         With rows of unit length in $G S$, the matrix of the least-norm problem has an inverse of the size of $(G G^T)^{-1}$.
         """
         system, t, q = self.system, self.t, self.q
-        if system.closures == 0 or not system.has("constraints"):
+        if closed(system) or not system.constrained:
             return jnp.array(self.count)
         pull, x = self._pull(Partial(_forces, system, t, q)), jnp.zeros(q.size + self.count, q.dtype)
         layout = self.layout(self.split())._replace(dependent=False)
