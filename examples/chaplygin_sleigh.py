@@ -13,7 +13,7 @@ import numpy as np
 import jaxmbd as mbd
 from jaxmbd import joints, post
 from jaxmbd.bodies import Hull
-from jaxmbd.cli import options
+from jaxmbd.cli import options, present
 
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
@@ -75,3 +75,11 @@ errors = {
     for name, motions in runs.items()
 }
 push = np.asarray(post.reactions(system, motion)["blade"].force)
+conserved = {
+    **{f"rates against the closed form, {name}": error[-1] for name, error in errors.items()},
+    **{f"order, {name}": np.log2(error[-2] / error[-1]) for name, error in errors.items()},
+    "parts against functions: difference of positions, at most": np.abs(motion.q[:, :2] - again.q[:, :2]).max(),
+    "change of energy, relative": np.ptp(post.energy(system, motion)) / energy,
+    "speed at the start and at the end": f"{found(motion)[0][0]:.6f}, {found(motion)[0][-1]:.6f}",
+    "largest force of the blade against m (dv/dt + v w)": np.abs(np.linalg.norm(push, axis=1)[1:-1] - np.abs(pushed)[1:-1]).max(),
+}
