@@ -16,7 +16,7 @@ from ..numerics.compile import compiled
 from ..numerics.lapack import singular_values, solve
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, mass_matrix
-from .counts import constraint_count
+from .counts import position_count
 from .judgement import Verdict, first_wrong, judge_position, judge_start
 from .manifold import manifold_at
 from .servo import AbstractTarget, Servo, with_targets
@@ -93,7 +93,8 @@ def _driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar,
     verdict = judge_position(both, t, q) if v is None else judge_start(both, t, q, v, dt)
     found = cosines(system, t, q, jnp.zeros_like(q) if v is None else v, servo, given)
     lacking = Verdict(jnp.where(undriven(found), jnp.int32(Result.NOT_DRIVEN), 0), jnp.int32(-1), jnp.zeros((), q.dtype))
-    return Driving(_renumbered(first_wrong(verdict, lacking), constraint_count(system, q)), found)
+    before, targets = position_count(system, q), len(servo.rows(system, q))
+    return Driving(_renumbered(first_wrong(verdict, lacking), before, targets), found)
 
 
 def check_driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Scalar, servo: Servo | None, given: PyTree) -> Verdict | None:
@@ -151,9 +152,12 @@ def _why_missed(servo: Servo, name: str, system: System, t: Scalar, q: Vector, v
     return f"{begun}, being {value} where {wanted} is wanted; {advice}"
 
 
-def _renumbered(verdict: Verdict, count: int) -> Verdict:
-    """Targets count downwards from -2, constraints upwards from 0."""
-    return Verdict(verdict.result, jnp.where(verdict.worst >= count, count - 2 - verdict.worst, verdict.worst), verdict.violation)
+def _renumbered(verdict: Verdict, before: int, targets: int) -> Verdict:
+    """Targets, which stand between constraints on positions and on velocities, count downwards from -2, constraints upwards from 0."""
+    worst = verdict.worst
+    constraint = jnp.where(worst < before + targets, worst, worst - targets)
+    of_target = (worst >= before) & (worst < before + targets)
+    return Verdict(verdict.result, jnp.where(of_target, before - 2 - worst, constraint), verdict.violation)
 
 
 def _tolerance(dtype: Any) -> float:

@@ -15,6 +15,7 @@ from ..numerics.arguments import checked, described
 from ..numerics.checks import positive, real
 from ..numerics.naming import is_parameter
 from ..system import Scalar, System, Vector
+from .counts import position_count
 
 
 class AbstractTarget(eqx.Module):
@@ -113,12 +114,14 @@ class Servo(eqx.Module):
 
 
 def with_targets(system: System, servo: Servo, q: Vector) -> System:
-    """The system whose constraints are its own and then the targets, by which starts are judged and found."""
+    """The system whose constraints on positions are its own and then the targets, by which starts are judged and found."""
     names = servo.rows(system, q)
-    functions = {name: system.functions[name] for name in ("lagrangian", "kinetic", "potential") if system.has(name)}
+    functions = {
+        name: system.functions[name] for name in ("lagrangian", "kinetic", "potential", "velocity_constraints") if system.has(name)
+    }
     functions |= {"constraints": _Constraints(system.functions.get("constraints"), servo)}
     if system.has("structure"):
-        functions["structure"] = _Structure(system.functions["structure"], names)
+        functions["structure"] = _Structure(system.functions["structure"], names, position_count(system, q))
     return System(functions, system.params)
 
 
@@ -134,10 +137,12 @@ class _Constraints(eqx.Module):
 class _Structure(eqx.Module):
     own: Any
     names: tuple[str, ...] = eqx.field(static=True)
+    before: int = eqx.field(static=True)
 
     def __call__(self, params: PyTree) -> Any:
         told = self.own(params)
-        return told._replace(owners=told.owners and (*told.owners, *self.names), pivots=(), internal=(), held=False)
+        owners = told.owners and (*told.owners[: self.before], *self.names, *told.owners[self.before :])
+        return told._replace(owners=owners, pivots=(), internal=(), held=False)
 
 
 def targets_by_name(targets: Any) -> dict[str, Any]:

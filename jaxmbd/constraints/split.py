@@ -77,7 +77,7 @@ def split_chart(system: System, t: Scalar, q: Vector) -> Split:
     count, G = fulfilled(system, q), closure_jacobian(system, t, q)
     size = sizes(system, q)
     small = decompose(G @ directions, rank(system, q) - count, within(directions, size), row_size(G * size))
-    rows = beside(None, count, small.rows, q)
+    rows = _beside(None, count, small.rows, 0)
     return Split(rows, small.normal, small.tangent, small.regular, small.rows, directions)
 
 
@@ -86,26 +86,31 @@ def split_coordinates(system: System, t: Scalar, q: Vector) -> Split:
     system, t, q = jax.lax.stop_gradient((system, t, q))
     if not system.has("velocity_constraints"):
         return decompose(constraint_jacobian(system, t, q), rank(system, q), sizes(system, q))
-    at = split_coordinates(system.holonomic, t, q)
-    free = jnp.eye(at.tangent.shape[1], dtype=q.dtype)
-    return _narrowed(system, t, q, Split(at.rows, at.normal, free, at.regular, None, at.tangent), 0)
+    return _narrowed(system, t, q, split_coordinates(system.holonomic, t, q))
 
 
-def _narrowed(system: System, t: Scalar, q: Vector, at: Split, closures: int) -> Split:
-    """A split by the constraints on positions, of which its increments leave so many open, narrowed to what those on velocities admit."""
-    A, size, count = velocity_jacobian(system, t, q), sizes(system, q), rank(system, q) - rank(system.holonomic, q)
-    small = decompose(A @ at.basis, count, within(at.basis, size), row_size(A * size))
-    rows = beside(at.rows, position_count(system, q), small.rows, q, A.shape[0])
-    closing = beside(at.closing, closures, small.rows, q, A.shape[0])
-    return Split(rows, at.normal, at.tangent @ small.tangent, at.regular & small.regular, closing, at.directions)
+def _narrowed(system: System, t: Scalar, q: Vector, at: Split, closures: int = 0) -> Split:
+    """A split by the constraints on positions, narrowed to what those on velocities admit."""
+    further = rank(system, q) - rank(system.holonomic, q)
+    return narrow(at, velocity_jacobian(system, t, q), further, sizes(system, q), position_count(system, q), closures)
 
 
-def beside(first: Array | None, first_count: int, second: Array | None, like: Vector, second_count: int = 0) -> Array | None:
-    """Combinations of so many constraints, and of others after them; `None` where all count."""
-    if first is None and second is None:
+def narrow(at: Split, A: Float[Array, "k n"], rank: int, size: Float[Array, " n"], count: int, closures: int = 0) -> Split:
+    """A split by so many constraints, of which a chart leaves `closures` open, narrowed to what further ones with the rows `A` admit."""
+    P = at.basis
+    small = decompose(A @ P, rank, within(P, size), row_size(A * size))
+    directions, tangent = (P, small.tangent) if at.directions is None else (at.directions, at.tangent @ small.tangent)
+    rows, closing = (_beside(first, held, small.rows, len(A)) for first, held in ((at.rows, count), (at.closing, closures)))
+    return Split(rows, at.normal, tangent, at.regular & small.regular, closing, directions)
+
+
+def _beside(first: Array | None, held: int, second: Array | None, further: int) -> Array | None:
+    """Combinations of constraints, and of further ones after them; `None` where all count."""
+    combinations = [rows for rows in (first, second) if rows is not None]
+    if not combinations:
         return None
-    whole = lambda rows, count: jnp.eye(count, dtype=like.dtype) if rows is None else rows
-    return jax.scipy.linalg.block_diag(whole(first, first_count), whole(second, second_count))
+    whole = lambda rows, count: jnp.eye(count, dtype=combinations[0].dtype) if rows is None else rows
+    return jax.scipy.linalg.block_diag(whole(first, held), whole(second, further))
 
 
 def decompose(G: Float[Array, "m k"], rank: int, size: Float[Array, " k"], lengths: Float[Array, " m"] | None = None) -> Split:

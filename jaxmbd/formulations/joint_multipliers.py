@@ -8,10 +8,10 @@ from jaxtyping import Array
 from ..assembly.model import Assembly, as_assembly
 from ..assembly.rigid_motion import on_bodies
 from ..assembly.sizes import twist_sizes
-from ..constraints.calculus import constraint_jacobian
-from ..constraints.counts import redundant
+from ..constraints.calculus import constraint_jacobian, velocity_jacobian
+from ..constraints.counts import rank, redundant
 from ..constraints.manifold import manifold_at
-from ..constraints.split import Split, decompose
+from ..constraints.split import Split, decompose, narrow
 from ..numerics.linear.layout import Layout
 from ..schemes import AbstractScheme, StepInput
 from .base import AbstractFormulation, Moves, Problem
@@ -83,9 +83,12 @@ def _joint_split(step: StepInput) -> Split:
         return Split.trivial(step.q0)
     system, t, q = jax.lax.stop_gradient((step.system, step.t0, step.q0))
     model, count = as_assembly(system), _internal(step)
-    G = constraint_jacobian(system, t, q)[count:]
-    on_each = jax.vmap(lambda row: on_bodies(model, q, row))(G)
-    return decompose(on_each, rank=(system.rank or 0) - count, size=twist_sizes(model, q))
+    G, size = constraint_jacobian(system.holonomic, t, q)[count:], twist_sizes(model, q)
+    on_each = jax.vmap(lambda row: on_bodies(model, q, row))
+    at = decompose(on_each(G), rank=rank(system.holonomic, q) - count, size=size)
+    if not system.has("velocity_constraints"):
+        return at
+    return narrow(at, on_each(velocity_jacobian(system, t, q)), rank(system, q) - rank(system.holonomic, q), size, G.shape[0])
 
 
 def _places(moves: Moves, problem: Problem) -> Moves:

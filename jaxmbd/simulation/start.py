@@ -4,12 +4,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
+from ..constraints.calculus import constraint_slopes
 from ..constraints.consistency import check_motion
 from ..constraints.judgement import Verdict, first_wrong, judge_belonging, judge_inputs
+from ..constraints.units import extents, row_size
 from ..errors import ModelError, Result
-from ..formulations import Multipliers
+from ..formulations import Multipliers, Problem
 from ..numerics.arguments import checked
 from ..numerics.arrays import known
 from ..numerics.naming import is_parameter
@@ -25,7 +27,7 @@ Verdicts = tuple[Verdict | None, ...]
 def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newton: Newton) -> Vector:
     r"""$-D_1 L_d(q_0, q_1)$, the momentum with which a step from `q0` leads to `q1`; nodes inside it are solved for.
 
-    Not a number where those are not found.
+    Not a number where those are not found, or where constraints on velocities do not let a step lead there.
     """
     problem = Multipliers().prepare(scheme, step)
     fractions = jnp.asarray(scheme.fractions[1:-1], q1.dtype)[:, None]
@@ -37,7 +39,17 @@ def discrete_momentum(scheme: AbstractScheme, step: StepInput, q1: Vector, newto
         solution = newton(_inside_residual, x, (problem, q1 - step.q0), layout=layout)
         found = jnp.where(solution.result == Result.SUCCESS, solution.value, jnp.nan)
         inside = found[: inside.size].reshape(inside.shape)
-    return -scheme.balanced(jnp.vstack([inside, q1 - step.q0]), step)[0]
+    moves = jnp.vstack([inside, q1 - step.q0])
+    p0 = -scheme.balanced(moves, step)[0]
+    return jnp.where(_led_to(moves, problem), p0, jnp.nan) if step.system.has("velocity_constraints") else p0
+
+
+def _led_to(moves: Float[Array, "s n"], problem: Problem) -> Bool[Array, ""]:
+    """Whether the last of the discrete constraints on velocities holds, which does not let the end of a step be anywhere."""
+    system, q, rows = problem.step.system, problem.step.q0, problem.split.rows
+    lengths = constraint_slopes(system, problem.step.t0, q, extents(system, q))
+    lengths = lengths if rows is None else row_size(rows * lengths)
+    return jnp.all(jnp.abs(problem.constraints(moves)[-1]) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * lengths)
 
 
 def _inside_residual(x, args):

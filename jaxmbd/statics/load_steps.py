@@ -25,6 +25,7 @@ from ..numerics.linear import Auto, Dense
 from ..numerics.linear.layout import Layout
 from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector, VectorLike
+from .outcome import require_holonomic
 
 Unknowns = Float[Array, " k"]
 
@@ -190,6 +191,7 @@ def prepared(system: System, q: VectorLike, t: ArrayLike, steps: int) -> tuple[S
         raise ModelError(f"steps must be a positive whole number, not {steps!r}")
     if system.controlled:
         raise ModelError("the forces of this system take a control: put its value at rest into them, a JointForce for a Motor")
+    require_holonomic(system, "a position of rest")
     q, t = as_coordinates(system, q, "q"), jnp.asarray(t)
     require_finite(t, "t")
     system, t = system.astype(q.dtype).with_step(jnp.ones((), q.dtype)), t.astype(q.dtype)

@@ -14,6 +14,15 @@ from ..numerics.arrays import known
 from ..system import Scalar, System, Vector
 
 
+def require_holonomic(system: System, what: str) -> None:
+    """Refuse systems with constraints on velocities: at rest these hold anywhere."""
+    if system.has("velocity_constraints"):
+        raise ModelError(
+            f"{what} is not determined by constraints on velocities, which hold wherever a system stands still: "
+            "leave them out (system.holonomic), or hold what rolls or slides by constraints on positions"
+        )
+
+
 def judged(system: System, q: Vector, t: Scalar) -> Array:
     """The code of the start of a path: all numbers must be finite. A position off the constraints is brought onto them with the loads."""
     leaves = [leaf for leaf in jax.tree.leaves(jax.lax.stop_gradient((system, q, t))) if eqx.is_inexact_array(leaf)]

@@ -21,6 +21,7 @@ from ..numerics.arrays import known, root
 from ..numerics.compile import compiled
 from ..numerics.lapack import generalised_eigh
 from ..system import Scalar, System, Vector, VectorLike
+from .outcome import require_holonomic
 
 
 class Modes(eqx.Module):
@@ -43,6 +44,7 @@ def modes(system: System, q: VectorLike, *, t: ArrayLike = 0.0, count: int | Non
     Differentiable where frequencies are distinct. A position out of balance is an error; inside `jit`, where it cannot be one, the modes
     are not a number.
     """
+    require_holonomic(system, "modes about a position of rest")
     q = as_coordinates(system, q, "q")
     if count is not None and count < 1:
         raise ModelError(f"count must be a positive number of modes, not {count}")
