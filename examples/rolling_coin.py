@@ -107,6 +107,8 @@ forces = {"carries": pulled[:, 2], "keeps from slipping": needed, "weight": np.f
 viz.curves(t[1:-1], forces, axes=axes["D"], style={"weight": "dotted"})
 drift = np.abs(energy - energy[0]) / energy[0]
 viz.curves(t, {"energy, relative": drift, "slip": slip(wobble)}, axes=axes["E"], log=True, style="points")
-viz.convergence(period / np.array(counts), {"distance from the start": errors}, axes=axes["F"], slopes=(2,))
-axes["A"].view_init(38, -60)
+sizes = np.round(1e3 * period / np.array(counts), 2)
+viz.convergence(sizes, {"distance from the start": errors}, axes=axes["F"], slopes=(2,), xlabel="step in milliseconds")
+axes["A"].view_init(42, -60)
+axes["A"].set_box_aspect(np.ptp([axes["A"].get_xlim(), axes["A"].get_ylim(), axes["A"].get_zlim()], axis=1), zoom=1.4)
 present("rolling_coin", conserved, figure)

@@ -1,5 +1,7 @@
 """Joints that hold velocities: rolling discs and balls, and knife edges."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -230,3 +232,136 @@ def test_parameters_have_names():
     assert {"contact.radius", "contact.axis", "contact.normal"} <= set(system.parameters)
     tilted = system.replace({"contact.normal": (0.0, 0.6, 0.8), "contact.radius": 0.1})
     np.testing.assert_allclose(tilted.constraints(0.0, q0), [*np.zeros(6), 0.8 * 0.05 - 0.1 * 0.8], atol=1e-15)
+
+
+# Motions
+
+FORMULATIONS = {"multipliers": mbd.Multipliers(), "null space": mbd.NullSpace(), "chart": mbd.Reparametrised()}
+SLEIGH = {"mass": 1.5, "inertia": 0.06, "ahead": 0.2}
+
+
+@functools.cache
+def sleigh():
+    """A planar body on a blade, its centre of mass ahead of it; and its closed form, v = V tanh kt and w = W sech kt."""
+    m, inertia, a = SLEIGH.values()
+    body, blade = mbd.PlanarBody(m, inertia, com=(a, 0)), mbd.Joint(joints.KnifeEdge(), "ground", "sleigh")
+    system, q0 = mbd.assemble(mbd.Mechanism({"sleigh": body}, {"blade": blade}))
+    about, energy = inertia + m * a**2, 0.8
+    k = a / about * np.sqrt(2 * energy * m)
+    rates = lambda t: (np.sqrt(2 * energy / m) * np.tanh(k * t), np.sqrt(2 * energy / about) / np.cosh(k * t))
+    v, w = rates(-0.5)
+    return system, q0, mbd.joint_velocities(system, q0, {"sleigh": (v, 0, w)}), rates
+
+
+@functools.cache
+def slide(scheme, formulation, dt):
+    system, q0, v0, _ = sleigh()
+    return mbd.simulate(system, q0, v0, dt=dt, steps=100, scheme=scheme, formulation=FORMULATIONS[formulation])
+
+
+def sleigh_rates(q, v):
+    """Along the blade, across it, and of the angle."""
+    return jnp.stack([q[:, 2] * v[:, 0] + q[:, 3] * v[:, 1], q[:, 2] * v[:, 1] - q[:, 3] * v[:, 0], q[:, 2] * v[:, 3] - q[:, 3] * v[:, 2]])
+
+
+@pytest.mark.parametrize("scheme", [mbd.Midpoint(), mbd.EnergyMomentum()], ids=["midpoint", "energy-momentum"])
+def test_a_sleigh_turns_round_as_its_closed_form_says(scheme):
+    rates, errors = sleigh()[3], []
+    for dt in (0.02, 0.01):
+        motion = slide(scheme, "multipliers", dt)
+        row = round(1.0 / dt)
+        v, w = rates(0.5)
+        found = sleigh_rates(motion.q, motion.v)[:, row]
+        errors.append(np.abs(found - np.array([v, 0, w])).max())
+    assert errors[1] < 2e-3 and abs(np.log2(errors[0] / errors[1]) - 2) < 0.1
+
+
+def test_the_force_of_the_blade_is_that_of_the_closed_form():
+    """Sideways on the centre of mass, $m (v w + a \\dot w) = m v w I/J$; at the blade, with no torque about it."""
+    (system, _, _, rates), motion = sleigh(), slide(mbd.Midpoint(), "multipliers", 0.01)
+    m, inertia, a = SLEIGH.values()
+    v, w = rates(np.asarray(motion.t) - 0.5)
+    wrench = mbd.post.reactions(system, motion)["blade"]
+    sideways = jnp.stack([-motion.q[:, 3], motion.q[:, 2]], axis=1)
+    np.testing.assert_allclose(
+        np.sum(wrench.force[:, :2] * sideways, axis=1)[1:-1], (m * v * w * inertia / (inertia + m * a**2))[1:-1], rtol=0, atol=2e-3
+    )
+    assert np.abs(wrench.torque).max() == 0 and np.abs(wrench.force[:, 2]).max() == 0
+
+
+@pytest.mark.parametrize("formulation", ["null space", "chart"])
+def test_formulations_agree(formulation):
+    reference, motion = (slide(mbd.EnergyMomentum(), name, 0.02) for name in ("multipliers", formulation))
+    np.testing.assert_allclose(motion.q, reference.q, rtol=0, atol=2e-12)
+    np.testing.assert_allclose(motion.multipliers, reference.multipliers, rtol=0, atol=1e-9)
+
+
+def test_energy_of_the_sleigh_stays():
+    system, motion = sleigh()[0], slide(mbd.EnergyMomentum(), "multipliers", 0.02)
+    np.testing.assert_allclose(mbd.post.energy(system, motion), 0.8, rtol=1e-13)
+
+
+def test_parts_move_as_functions_do():
+    """The coordinates of a planar body, its point and its direction, with the constraints as functions of them."""
+    m, inertia, a = SLEIGH.values()
+    J = inertia + m * a**2
+
+    def kinetic(t, q, v, p):
+        return 0.5 * m * (v[:2] @ v[:2] + 2 * a * v[:2] @ v[2:]) + 0.5 * J * v[2:] @ v[2:]
+
+    plain = mbd.System.from_functions(
+        kinetic=kinetic,
+        potential=lambda t, q, p: 0.0,
+        constraints=lambda t, q, p: 0.5 * (q[2:] @ q[2:] - 1)[None],
+        velocity_constraints=lambda t, q, v, p: (q[2] * v[1] - q[3] * v[0])[None],
+    )
+    _, q0, v0, _ = sleigh()
+    motion = mbd.simulate(plain, q0, v0, dt=0.02, steps=100, scheme=mbd.EnergyMomentum())
+    np.testing.assert_allclose(motion.q, slide(mbd.EnergyMomentum(), "multipliers", 0.02).q, rtol=0, atol=1e-12)
+
+
+def test_single_precision():
+    system, q0, v0, _ = sleigh()
+    single = [jnp.asarray(one, jnp.float32) for one in (q0, v0)]
+    motion = mbd.simulate(system, *single, dt=0.02, steps=100, scheme=mbd.EnergyMomentum())
+    assert motion.q.dtype == jnp.float32
+    np.testing.assert_allclose(motion.q, slide(mbd.EnergyMomentum(), "multipliers", 0.02).q, rtol=0, atol=5e-5)
+
+
+def test_a_bicycle_runs_on_the_circle_of_its_steering():
+    """Rear wheel on a circle of radius $l/\\tan$ of the steering angle, about a centre on the line of its axle; with steady speed."""
+    steering, speed = 0.4, 1.5
+    system, q0 = mbd.assemble(bicycle(steering), {"frame": (0, 0, 0)})
+    radius = 1 / np.tan(steering)
+    v0 = mbd.joint_velocities(system, q0, {"frame": (speed, 0, speed / radius)})
+    motion = mbd.simulate(system, q0, v0, dt=0.02, steps=100, scheme=mbd.EnergyMomentum())
+    centre = jnp.array([0.0, radius])
+    np.testing.assert_allclose(jnp.linalg.norm(motion.q[:, :2] - centre, axis=1), radius, rtol=1e-12)
+    along = sleigh_rates(motion.q, motion.v)[0]
+    np.testing.assert_allclose(along[1:], speed, rtol=2e-4)
+    forces = {name: wrench.force[1:-1] for name, wrench in mbd.post.reactions(system, motion).items()}
+    pull = jnp.linalg.norm(forces["rear"] + forces["front"], axis=1)
+    np.testing.assert_allclose(pull, 2.0 * speed**2 / radius**2 * np.hypot(radius, 0.4), rtol=1e-3)
+
+
+def test_a_ball_on_a_turntable_goes_round_at_two_sevenths_of_its_rate():
+    """A homogeneous ball, on a table too heavy to feel it: the centre goes round some circle, at $2/7$ of the table's rate."""
+    table = mbd.RigidBody(1e9, (1e9, 1e9, 1e9))
+    ball = mbd.RigidBody.sphere(0.5, 0.1)
+    mechanism = mbd.Mechanism(
+        {"table": table, "ball": ball},
+        {
+            "bearing": mbd.Joint(mbd.Revolute((0, 0, 1)), "ground", "table", at=(0, 0, 0)),
+            "contact": mbd.Joint(joints.RollingBall(0.1), "table", "ball"),
+        },
+        [mbd.Gravity()],
+    )
+    system, q0 = mbd.assemble(mechanism, {"ball": (0.3, 0, 0.1)})
+    rate, slide = 3.0, 0.4
+    v0 = mbd.joint_velocities(system, q0, {"bearing": rate, "ball": (0, slide, 0, (0.3 * rate - slide) / 0.1, 0, 0)})
+    motion = mbd.simulate(system, q0, v0, dt=0.02, steps=100, scheme=mbd.EnergyMomentum())
+    place = mbd.post.point(system, motion, "ball").position
+    turn = 2 / 7 * rate * motion.t
+    centre = 0.3 - slide / (2 / 7 * rate)
+    wanted = jnp.stack([centre + (0.3 - centre) * jnp.cos(turn), (0.3 - centre) * jnp.sin(turn), 0.1 + 0 * turn], axis=1)
+    np.testing.assert_allclose(place, wanted, rtol=0, atol=5e-4)
