@@ -105,6 +105,45 @@ def redundant_pendulum():
     )
 
 
+@functools.cache
+def chaplygin_sleigh():
+    """A blade at (x, y) that does not slip across its heading, with the centre of mass at the distance a ahead of it."""
+
+    def lagrangian(t, q, v, p):
+        x, y = v[0] - p["a"] * jnp.sin(q[2]) * v[2], v[1] + p["a"] * jnp.cos(q[2]) * v[2]
+        return 0.5 * p["m"] * (x * x + y * y) + 0.5 * p["I"] * v[2] ** 2
+
+    return mbd.System.from_functions(
+        lagrangian,
+        velocity_constraints=lambda t, q, v, p: jnp.array([v[1] * jnp.cos(q[2]) - v[0] * jnp.sin(q[2])]),
+        params={"m": 1.2, "I": 0.2, "a": 0.3},
+    )
+
+
+@functools.cache
+def inclined_knife_edge():
+    """A blade on a plane that falls along x."""
+    return mbd.System.from_functions(
+        lambda t, q, v, p: 0.5 * v[:2] @ v[:2] + 0.5 * p["I"] * v[2] ** 2 + p["g"] * q[0],
+        velocity_constraints=lambda t, q, v, p: jnp.array([v[0] * jnp.sin(q[2]) - v[1] * jnp.cos(q[2])]),
+        params={"I": 0.3, "g": 1.5},
+    )
+
+
+@functools.cache
+def inclined_coin():
+    """A vertical coin, (x, y) with the angles of rolling and heading, that rolls without slip on a plane that falls along x."""
+
+    def rolling(t, q, v, p):
+        return jnp.array([v[0] - p["R"] * v[2] * jnp.cos(q[3]), v[1] - p["R"] * v[2] * jnp.sin(q[3])])
+
+    def lagrangian(t, q, v, p):
+        return 0.5 * p["m"] * v[:2] @ v[:2] + 0.5 * p["I"] * v[2] ** 2 + 0.5 * p["J"] * v[3] ** 2 + p["m"] * p["g"] * q[0]
+
+    params = {"m": 1.3, "I": 0.04, "J": 0.02, "R": 0.25, "g": 0.8}
+    return mbd.System.from_functions(lagrangian, velocity_constraints=rolling, params=params)
+
+
 def optimised(run):
     """The result of a long run, by a program that is optimised, unlike those of all other tests, which would wait longer than they gain."""
     return jax.jit(run, compiler_options={"xla_backend_optimization_level": 3})()
