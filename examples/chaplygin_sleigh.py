@@ -18,7 +18,7 @@ from jaxmbd.cli import options, present
 jax.config.update("jax_enable_x64", True)  # a script may decide this; the library leaves it alone
 
 mass, inertia, ahead, energy = 1.0, 0.02, 0.2, 0.5  # the centre of mass is ahead of the blade
-length, width = 0.5, 0.12
+length, width = 0.45, 0.08
 outline = [(x, y, z) for x, y in ((-0.1, -width), (-0.1, width), (0.3, 0.8 * width), (0.3, -0.8 * width), (length, 0)) for z in (0, 0.01)]
 sleigh = mbd.PlanarBody(mass, inertia, com=(ahead, 0), shape=Hull(np.array(outline)))
 blade = mbd.Joint(joints.KnifeEdge(axis=(0, 1, 0)), "ground", "sleigh")
@@ -90,7 +90,7 @@ conserved = {
 headings = {"A": "Turning round", "B": "Speed along the blade", "C": "Angular velocity", "D": "Force of the blade"}
 headings |= {"E": "Change of energy, relative", "F": "Rates against the closed form"}
 figure, axes = viz.sheet("AAB;AAC;DEF", headings, size=(17, 13))
-rows = np.linspace(0, counts[-1], 13).round().astype(int)
+rows = np.linspace(0, counts[-1], 11).round().astype(int)
 viz.trails(system, motion, {"blade": ("sleigh", (0, 0, 0)), "centre of mass": ("sleigh", (ahead, 0, 0))}, axes=axes["A"], plane=(0, 1))
 viz.snapshots(system, motion, rows, axes=axes["A"], plane=(0, 1), bodies=viz.GREEN)
 for panel, number in (("B", 0), ("C", 1)):

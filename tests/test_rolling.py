@@ -51,7 +51,7 @@ def test_bodies_that_move_as_one_do_not_slip(kind):
     keys = jax.random.split(jax.random.key(1), 5)
     a, b = (spoiled(random_frame(k), other) for k, other in zip(keys[:2], keys[2:4], strict=True))
     xi = jax.random.normal(keys[4], (6,))
-    np.testing.assert_allclose(kind.slip(a, b, carried(xi, a), carried(xi, b)), 0, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(lambda xi: kind.slip(a, b, carried(xi, a), carried(xi, b)))(xi), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -74,7 +74,7 @@ def test_the_material_point_that_touches_stays_at_the_height_of_the_plane(name):
         sign * normal @ (rate.origin + rate.rotation @ frame.rotation.T @ (point - frame.origin))
         for sign, frame, rate in zip((-1, 1), (a, b), rates, strict=True)
     )
-    rate = jax.jvp(lambda a, b: kind.constraint(a, b), (a, b), tuple(rates))[1]
+    rate = jax.jit(lambda *at: jax.jvp(lambda a, b: kind.constraint(a, b), at, tuple(rates))[1])(a, b)
     np.testing.assert_allclose(rate, [across], rtol=0, atol=1e-12)
     assert abs((point - a.origin) @ normal) < 1e-13
 
@@ -97,9 +97,10 @@ def test_reactions_do_no_work_on_motions_without_slip(kind):
     rest = jax.tree.map(jnp.zeros_like, a)
     moved = lambda xi: carried(jnp.concatenate([xi[:3] - jnp.cross(xi[3:], b.origin), xi[3:]]), b)
     held = lambda xi: jnp.concatenate([jax.jvp(lambda b: kind.constraint(a, b), (b,), (moved(xi),))[1], kind.slip(a, b, rest, moved(xi))])
-    rows = jax.jacfwd(held)(jnp.zeros(6))
+    rows = jax.jit(jax.jacfwd(held))(jnp.zeros(6))
     multipliers = jax.random.normal(keys[1], (rows.shape[0],))
-    np.testing.assert_allclose(_wrench(kind, a, b, multipliers), -multipliers @ rows, rtol=0, atol=1e-12)
+    wrench = jax.jit(lambda multipliers: _wrench(kind, a, b, multipliers))(multipliers)
+    np.testing.assert_allclose(wrench, -multipliers @ rows, rtol=0, atol=1e-12)
     assert np.linalg.svd(rows, compute_uv=False).min() > 1e-2
 
 
@@ -264,7 +265,9 @@ def sleigh_rates(q, v):
     return jnp.stack([q[:, 2] * v[:, 0] + q[:, 3] * v[:, 1], q[:, 2] * v[:, 1] - q[:, 3] * v[:, 0], q[:, 2] * v[:, 3] - q[:, 3] * v[:, 2]])
 
 
-@pytest.mark.parametrize("scheme", [mbd.Midpoint(), mbd.EnergyMomentum()], ids=["midpoint", "energy-momentum"])
+@pytest.mark.parametrize(
+    "scheme", [mbd.EnergyMomentum(), pytest.param(mbd.Midpoint(), marks=pytest.mark.slow)], ids=lambda x: type(x).__name__
+)
 def test_a_sleigh_turns_round_as_its_closed_form_says(scheme):
     rates, errors = sleigh()[3], []
     for dt in (0.02, 0.01):
@@ -276,6 +279,7 @@ def test_a_sleigh_turns_round_as_its_closed_form_says(scheme):
     assert errors[1] < 2e-3 and abs(np.log2(errors[0] / errors[1]) - 2) < 0.1
 
 
+@pytest.mark.slow
 def test_the_force_of_the_blade_is_that_of_the_closed_form():
     """Sideways on the centre of mass, $m (v w + a \\dot w) = m v w I/J$; at the blade, with no torque about it."""
     (system, _, _, rates), motion = sleigh(), slide(mbd.Midpoint(), "multipliers", 0.01)
@@ -289,7 +293,7 @@ def test_the_force_of_the_blade_is_that_of_the_closed_form():
     assert np.abs(wrench.torque).max() == 0 and np.abs(wrench.force[:, 2]).max() == 0
 
 
-@pytest.mark.parametrize("formulation", ["null space", "chart"])
+@pytest.mark.parametrize("formulation", ["null space", pytest.param("chart", marks=pytest.mark.slow)])
 def test_formulations_agree(formulation):
     reference, motion = (slide(mbd.EnergyMomentum(), name, 0.02) for name in ("multipliers", formulation))
     np.testing.assert_allclose(motion.q, reference.q, rtol=0, atol=2e-12)
@@ -320,6 +324,7 @@ def test_parts_move_as_functions_do():
     np.testing.assert_allclose(motion.q, slide(mbd.EnergyMomentum(), "multipliers", 0.02).q, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision():
     system, q0, v0, _ = sleigh()
     single = [jnp.asarray(one, jnp.float32) for one in (q0, v0)]
@@ -328,6 +333,7 @@ def test_single_precision():
     np.testing.assert_allclose(motion.q, slide(mbd.EnergyMomentum(), "multipliers", 0.02).q, rtol=0, atol=5e-5)
 
 
+@pytest.mark.slow
 def test_a_bicycle_runs_on_the_circle_of_its_steering():
     """Rear wheel on a circle of radius $l/\\tan$ of the steering angle, about a centre on the line of its axle; with steady speed."""
     steering, speed = 0.4, 1.5
@@ -344,6 +350,7 @@ def test_a_bicycle_runs_on_the_circle_of_its_steering():
     np.testing.assert_allclose(pull, 2.0 * speed**2 / radius**2 * np.hypot(radius, 0.4), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_ball_on_a_turntable_goes_round_at_two_sevenths_of_its_rate():
     """A homogeneous ball, on a table too heavy to feel it: the centre goes round some circle, at $2/7$ of the table's rate."""
     table = mbd.RigidBody(1e9, (1e9, 1e9, 1e9))
@@ -365,3 +372,51 @@ def test_a_ball_on_a_turntable_goes_round_at_two_sevenths_of_its_rate():
     centre = 0.3 - slide / (2 / 7 * rate)
     wanted = jnp.stack([centre + (0.3 - centre) * jnp.cos(turn), (0.3 - centre) * jnp.sin(turn), 0.1 + 0 * turn], axis=1)
     np.testing.assert_allclose(place, wanted, rtol=0, atol=5e-4)
+
+
+def test_summaries_tell_positions_and_velocities_apart(assembled_cart):
+    """Two wheels on one axle hold it sideways twice."""
+    text = mbd.assembly.describe(*assembled_cart)
+    assert "constraints: 40 on positions and 6 on velocities (45 independent, 1 redundant)" in text
+    assert "degrees of freedom: 8 of positions, 3 of velocities" in text
+    assert "RollingDisc (1 constraints and 2 on velocities each, closes a loop): left tyre, right tyre" in text
+    assert text.endswith("redundant constraints involve: left axle, right axle, left tyre, right tyre")
+
+
+@pytest.mark.slow
+def test_a_cart_runs_with_its_redundant_constraints_in_all_formulations(assembled_cart):
+    """Along a circle by the speeds of its wheels, with the weight on three points and the same motion however it is found."""
+    system, q0 = assembled_cart
+    v0 = mbd.joint_velocities(system, q0, {"left axle": 10.0, "right axle": 12.0})
+    runs = [
+        mbd.simulate(system, q0, v0, dt=0.01, steps=30, scheme=mbd.EnergyMomentum(), formulation=formulation)
+        for formulation in FORMULATIONS.values()
+    ]
+    for motion in runs:
+        np.testing.assert_allclose(motion.q, runs[0].q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(mbd.post.energy(system, motion), mbd.post.energy(system, runs[0])[0], rtol=1e-11)
+        assert motion.redundant == 1 and np.abs(mbd.post.constraint_residuals(system, motion)).max() < 1e-12
+    force = {name: wrench.force for name, wrench in mbd.post.reactions(system, runs[0]).items()}
+    carried = sum(force[f"{name} tyre"][1:-1, 2] for name in ("left", "right", "ball"))
+    np.testing.assert_allclose(carried, 9.81 * 2.7, rtol=1e-9)
+    place = mbd.post.point(system, runs[0], "deck", at=(-0.2, 0, -0.02)).position  # between the wheels
+    np.testing.assert_allclose(jnp.linalg.norm(place[:, :2] - jnp.array([-0.2, 2.2]), axis=1), 2.2, rtol=0, atol=2e-3)
+
+
+@pytest.mark.slow
+def test_gradients_by_the_radius_are_those_of_differences():
+    """Where a coin ends that rolls down a slope, by its radius and by the direction of the slope; started anew for each."""
+    system, q0 = mbd.assemble(coin(), {"coin": ((0, 0, 0.05), (0, 0, 0.4))})
+
+    def end(values):
+        other = system.replace({"contact.radius": values[0], "gravity.acceleration": jnp.array([values[1], 0.0, -9.0])})
+        q, v = mbd.project(other, q0, jnp.zeros_like(q0))
+        motion = mbd.simulate(other, q, v, dt=0.02, steps=20, scheme=mbd.EnergyMomentum(), save="end", throw=False)
+        return motion.q[-1, :3] @ jnp.array([1.0, 2.0, 3.0])
+
+    value = jax.jit(jax.value_and_grad(end))
+    at = jnp.array([0.05, 2.0])
+    gradient = value(at)[1]
+    for i, h in enumerate((1e-5, 1e-4)):
+        step = jnp.zeros(2).at[i].set(h)
+        np.testing.assert_allclose(gradient[i], (value(at + step)[0] - value(at - step)[0]) / (2 * h), rtol=2e-6)

@@ -62,7 +62,7 @@ def redundant_joints(system: System, q: Vector) -> list[str]:
     U, values, _ = np.linalg.svd(G / np.where(size > 0, size, 1))
     rank = int(np.sum(values > rank_tolerance(q.dtype) * values[0]))
     involved = np.flatnonzero(np.abs(U[:, rank:]).max(axis=1, initial=0) > 1e-6)
-    joints = {name for group in model.joints for name in group.names} | set(model.gears.names)
+    joints = {name for group in model.joints if not isinstance(group.kind, Free) for name in group.names} | set(model.gears.names)
     names = model.owners()
     owners = dict.fromkeys(names[row] for row in involved)
     return [name for name in owners if name in joints] or list(owners)
