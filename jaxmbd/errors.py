@@ -48,8 +48,8 @@ _MEANING = {
     Result.NON_FINITE: "the residual became infinite or NaN; look for a division by zero or a root in the functions",
     Result.SINGULAR: "the equations of the step are singular: the constraints lose rank there, a coordinate has neither inertia nor "
     "stiffness, or a derivative of a function is NaN, as that of a norm at zero",
-    Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, or "
-    "its constraints are redundant and mbd.find_rank(system, q0) was not called before jit",
+    Result.RANK_CHANGED: "the rank of the constraint Jacobian changed: the mechanism stands in a singular position, redundant constraints "
+    "contradict each other, or they are redundant and mbd.find_rank(system, q0) was not called before jit",
     Result.OFF_MANIFOLD: "the step left the constraint manifold; a chart given by the user does not fit the constraints",
     Result.NOT_REACHED: "an earlier step failed, or the start was wrong",
     Result.TURNED_OVER: "a body turned by almost half a turn, or inside out, in one step; take a smaller dt",

@@ -109,18 +109,18 @@ def test_knife_edge_on_an_inclined_plane_converges_to_its_closed_form(name):
 
 @functools.cache
 def rolling(scheme):
-    """Some forty turns of the coin."""
-    return mbd.simulate(inclined_coin(), *COIN_START, dt=0.05, steps=400, scheme=SCHEMES[scheme][0])
+    """Twenty-four turns of the heading, and as many and more of the rolling coin."""
+    return mbd.simulate(inclined_coin(), *COIN_START, dt=0.05, steps=2000, scheme=SCHEMES[scheme][0])
 
 
 @pytest.mark.parametrize("name", ["midpoint", "energy-momentum"])
 def test_rolling_coin_on_an_inclined_plane(name):
     """Near its closed form; the momentum of turning on the spot, which is a symmetry that the constraints admit, is kept exactly."""
     trajectory = rolling(name)
-    x, y, rate = coin_motion(np.asarray(trajectory.t))
-    np.testing.assert_allclose(trajectory.q[:, 0], x, atol=5e-3)
-    np.testing.assert_allclose(trajectory.q[:, 1], y, atol=2e-2)
-    np.testing.assert_allclose(trajectory.v[:, 2], rate, atol=1e-2)
+    x, y, rate = coin_motion(np.asarray(trajectory.t[:400]))
+    np.testing.assert_allclose(trajectory.q[:400, 0], x, atol=5e-3)
+    np.testing.assert_allclose(trajectory.q[:400, 1], y, atol=2e-2)
+    np.testing.assert_allclose(trajectory.v[:400, 2], rate, atol=1e-2)
     turning = post.momentum_map(inclined_coin(), trajectory, lambda s, q: q.at[3].add(s))
     np.testing.assert_allclose(turning, turning[0], rtol=1e-12)
     rolled = post.momentum_map(inclined_coin(), trajectory, lambda s, q: q.at[2].add(s))
