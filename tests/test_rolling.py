@@ -385,7 +385,7 @@ def test_summaries_tell_positions_and_velocities_apart(assembled_cart):
 
 @pytest.mark.slow
 def test_a_cart_runs_with_its_redundant_constraints_in_all_formulations(assembled_cart):
-    """Along a circle by the speeds of its wheels, with the weight on three points and the same motion however it is found."""
+    """The same motion however it is found, without slip, and with the weight on three points."""
     system, q0 = assembled_cart
     v0 = mbd.joint_velocities(system, q0, {"left axle": 10.0, "right axle": 12.0})
     runs = [
@@ -399,8 +399,8 @@ def test_a_cart_runs_with_its_redundant_constraints_in_all_formulations(assemble
     force = {name: wrench.force for name, wrench in mbd.post.reactions(system, runs[0]).items()}
     carried = sum(force[f"{name} tyre"][1:-1, 2] for name in ("left", "right", "ball"))
     np.testing.assert_allclose(carried, 9.81 * 2.7, rtol=1e-9)
-    place = mbd.post.point(system, runs[0], "deck", at=(-0.2, 0, -0.02)).position  # between the wheels
-    np.testing.assert_allclose(jnp.linalg.norm(place[:, :2] - jnp.array([-0.2, 2.2]), axis=1), 2.2, rtol=0, atol=2e-3)
+    q, rate = runs[0].q, jnp.diff(runs[0].q, axis=0) / 0.01
+    assert np.abs(jax.vmap(functools.partial(slip, system))(0.5 * (q[1:] + q[:-1]), rate)).max() < 1e-11
 
 
 @pytest.mark.slow
