@@ -1,10 +1,12 @@
 """Constraints on velocities beside others: on positions, redundant ones, moving ones, of random systems, of large ones, with servos."""
 
+import dataclasses
 import functools
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
@@ -167,6 +169,29 @@ def test_random_constraints_hold_to_rounding(formulation):
         assert np.max(np.abs(post.constraint_residuals(system, trajectory))) < 1e-12
         assert np.max(np.abs(post.constraint_rates(system, trajectory))) < 1e-11
         assert np.max(np.abs(post.hidden_velocity_constraints(system, trajectory)[:, 2:])) < 1e-10
+
+
+@pytest.mark.slow
+def test_mechanisms_from_parts_with_their_charts():
+    """A box on a plane whose blade is given as a function of frames, and again with the height that the plane holds already."""
+    mechanism = mbd.Mechanism(
+        bodies={"sleigh": mbd.RigidBody.box(mass=2.0, size=(1.0, 0.4, 0.2))},
+        joints={"floor": mbd.Joint(mbd.joints.Planar(axis=(0, 0, 1)), "ground", "sleigh", at=(0, 0, 0))},
+        loads=(mbd.Gravity((1.0, 0, -9.81)),),
+    )
+    slips = lambda t, q, v, p: jnp.array([q[6:9] @ (v[:3] - 0.3 * v[3:6]), 2 * q[6:9] @ (v[:3] - 0.3 * v[3:6]) + v[2]])
+    assembled, q0 = mbd.assemble(mechanism)
+    system = dataclasses.replace(assembled, functions=assembled.functions | {"velocity_constraints": Partial(slips)}, rank=None)
+    q0, v0 = mbd.project(system, q0, jnp.array([0.5, 0.4, 0, 0, 1.3, 0, -1.3, 0, 0, 0, 0, 0]))
+    motions = [
+        mbd.simulate(system, q0, v0, dt=0.02, steps=20, formulation=formulation)
+        for formulation in (mbd.Multipliers(), mbd.formulations.JointMultipliers(), mbd.NullSpace(), mbd.Reparametrised())
+    ]
+    assert motions[0].redundant == 1
+    assert np.max(np.abs(post.constraint_residuals(system, motions[0]))) < 1e-14
+    for motion in motions[1:]:
+        np.testing.assert_allclose(motion.q, motions[0].q, atol=1e-12)
+        np.testing.assert_allclose(motion.multipliers, motions[0].multipliers, atol=1e-9)
 
 
 @pytest.mark.slow
