@@ -88,3 +88,10 @@ def constraints(t: Array, q: Vector, model: Assembly) -> Float[Array, " m"]:
     blocks, gauges = model.parts(q)
     at = Position(blocks, model.frames(q), gauges)
     return jnp.concatenate([jnp.zeros(0, q.dtype), *(block.values(at) for block in model.constraint_blocks() if block.size)])
+
+
+@jax.jit
+def velocity_constraints(t: Array, q: Vector, v: Vector, model: Assembly) -> Float[Array, " k"]:
+    """Velocities that joints let vanish: of bodies that roll, and of blades."""
+    bodies, rates = jax.jvp(model.frames, (q,), (v,))
+    return jnp.concatenate([jnp.zeros(0, q.dtype), *(group.velocity_constraints(bodies, rates) for group, _ in model.slip_rows())])

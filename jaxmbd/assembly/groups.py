@@ -24,8 +24,9 @@ def gather(rows: Rows, indices: Indices) -> Frame:
 class JointGroup(eqx.Module):
     """Joints of one kind in one role.
 
-    `on_a`, `on_b` are their frames in body axes; `kept` the constraints that count and `columns` the increments that move the child
-    (bodies in a plane and mass points need not all); `reverse` says that the first bodies hang on the second ones in the tree.
+    `on_a`, `on_b` are their frames in body axes; `kept` the constraints that count, `slips` those on velocities, and `columns` the
+    increments that move the child (bodies in a plane and mass points need not all); `reverse` says that the first bodies hang on the
+    second ones in the tree.
     """
 
     kind: AbstractJoint
@@ -35,6 +36,7 @@ class JointGroup(eqx.Module):
     b: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     kept: Indices = eqx.field(static=True)
+    slips: Indices = eqx.field(static=True)
     columns: Indices = eqx.field(static=True)
     reverse: bool = eqx.field(static=True, default=False)
 
@@ -44,10 +46,11 @@ class JointGroup(eqx.Module):
         return len(self.names)
 
     @property
-    def constraint_count(self) -> int:
-        """Number of constraints of a joint of this kind in space."""
+    def counts(self) -> tuple[int, int]:
+        """Number of constraints of a joint of this kind in space, on positions and on velocities."""
         first = jax.tree.map(lambda leaf: leaf[0], self.kind)
-        return jax.eval_shape(lambda a, b: first.constraint(a, b), identity(), identity()).size
+        rows = jax.eval_shape(lambda a, b: (first.constraint(a, b), first.slip(a, b, a, b)), identity(), identity())
+        return rows[0].size, rows[1].size
 
     @property
     def children(self) -> Indices:
@@ -65,6 +68,15 @@ class JointGroup(eqx.Module):
             return jnp.zeros(0, bodies.dtype)
         values = jax.vmap(lambda kind, a, b: kind.constraint(a, b))(self.kind, *self.frames(bodies))
         return take(values.T, self.kept).T.ravel()
+
+    def velocity_constraints(self, bodies: Rows, rates: Rows) -> Float[Array, " k"]:
+        """All velocities that vanish, joint after joint."""
+        values = jax.vmap(lambda kind, *frames: kind.slip(*frames))(self.kind, *self.frames(bodies), *self.frames(rates))
+        return take(values.T, self.slips).T.ravel()
+
+    def points(self, bodies: Rows) -> tuple[Float[Array, "count 3"], Float[Array, "count 3"]]:
+        """Where pictures show each joint on either body."""
+        return jax.vmap(lambda kind, a, b: kind.points(a, b))(self.kind, *self.frames(bodies))
 
     def coordinates(self, bodies: Rows) -> Float[Array, "count c"]:
         """The coordinates of each joint."""

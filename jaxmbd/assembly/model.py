@@ -2,7 +2,7 @@ r"""A mechanism in numbers: all bodies, joints and loads stacked by kind, as a p
 
 Coordinates are those of all bodies, group by group, and then the gauges: joint coordinates that count all turns, and measured quantities
 (coordinate augmentation), as far as a load or a gear needs them. Constraints are, in this order, the internal ones, those of the joints and
-gauges in the spanning tree, gauges of measured quantities, and those that close loops.
+gauges in the spanning tree, gauges of measured quantities, and those that close loops; behind them, those of joints on velocities.
 """
 
 import itertools
@@ -227,9 +227,16 @@ class Assembly(eqx.Module):
         numbers = [row for _, rows in self._placed("gauge") for row in rows]
         return list(enumerate(numbers, self.size - len(self.gauges)))
 
+    def slip_rows(self) -> list[tuple[JointGroup, range]]:
+        """Groups of joints that hold velocities, and where those constraints stand among all: behind those on positions."""
+        groups = [group for group in self.joints if group.slips]
+        sizes = [sum(block.size for block in self.constraint_blocks()), *(group.count * len(group.slips) for group in groups)]
+        return [(group, range(*ends)) for group, ends in zip(groups, itertools.pairwise(itertools.accumulate(sizes)), strict=True)]
+
     def owners(self) -> list[str]:
-        """The name of the body, joint or gear that each constraint belongs to."""
-        return [name for block in self.constraint_blocks() for name in block.owners for _ in range(block.each)]
+        """The name of the body, joint or gear that each constraint belongs to, those on velocities last."""
+        on_positions = [name for block in self.constraint_blocks() for name in block.owners for _ in range(block.each)]
+        return on_positions + [name for group, _ in self.slip_rows() for name in group.names for _ in group.slips]
 
     def readings(self, bodies: Rows) -> Float[Array, " g"]:
         """What the gauges would show by the frames alone, angles within half a turn."""

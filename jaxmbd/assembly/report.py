@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..constraints.calculus import constraint_jacobian
-from ..constraints.counts import constraint_count, known_independent, rank_tolerance
+from ..constraints.counts import constraint_count, known_independent, position_count, rank_tolerance, velocity_count
 from ..joints import Free
 from ..system import System, Vector
 from .model import as_assembly
@@ -18,17 +18,34 @@ def describe(system: System, q: Vector) -> str:
     kinds = ", ".join(f"{count} {kind.__name__}" for kind, count in model.kinds)
     lines = [
         f"bodies: {kinds}",
-        f"coordinates: {q.size}, constraints: {constraints} ({_redundancy(constraints, independent)})",
-        f"degrees of freedom: {'not counted' if independent is None else q.size - independent}",
+        f"coordinates: {q.size}, constraints: {_counted(system, q)} ({_redundancy(constraints, independent)})",
+        f"degrees of freedom: {_freedom(system, q, independent)}",
         f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
     ]
     for role, groups in (("tree", model.tree), ("closes a loop", model.closing), ("measured", model.measures)):
         for group in groups:
             kind = "no joint" if isinstance(group.kind, Free) else type(group.kind).__name__
-            lines.append(f"  {kind} ({len(group.kept)} constraints each, {role}): {', '.join(group.names)}")
+            slips = f" and {len(group.slips)} on velocities" if group.slips else ""
+            lines.append(f"  {kind} ({len(group.kept)} constraints{slips} each, {role}): {', '.join(group.names)}")
     if independent is not None and constraints > independent:
         lines.append(f"redundant constraints involve: {', '.join(redundant_joints(system, q))}")
     return "\n".join(lines)
+
+
+def _counted(system: System, q: Vector) -> str:
+    """How many constraints there are; those on velocities apart."""
+    held = velocity_count(system, q)
+    return f"{position_count(system, q)} on positions and {held} on velocities" if held else str(position_count(system, q))
+
+
+def _freedom(system: System, q: Vector, independent: int | None) -> str:
+    """Degrees of freedom: of velocities, and of positions where these are more."""
+    if independent is None:
+        return "not counted"
+    if not system.has("velocity_constraints"):
+        return str(q.size - independent)
+    of_positions = "not counted" if system.holonomic_rank is None else q.size - system.holonomic_rank
+    return f"{of_positions} of positions, {q.size - independent} of velocities"
 
 
 def _redundancy(constraints: int, independent: int | None) -> str:
@@ -45,7 +62,7 @@ def redundant_joints(system: System, q: Vector) -> list[str]:
     U, values, _ = np.linalg.svd(G / np.where(size > 0, size, 1))
     rank = int(np.sum(values > rank_tolerance(q.dtype) * values[0]))
     involved = np.flatnonzero(np.abs(U[:, rank:]).max(axis=1, initial=0) > 1e-6)
-    joints = {name for group in model.joints for name in group.names} | set(model.gears.names)
+    joints = {name for group in model.joints if not isinstance(group.kind, Free) for name in group.names} | set(model.gears.names)
     names = model.owners()
     owners = dict.fromkeys(names[row] for row in involved)
     return [name for name in owners if name in joints] or list(owners)

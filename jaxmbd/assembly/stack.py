@@ -18,7 +18,7 @@ from ..friction import FrictionGroup, stacked
 from ..geometry.frame import Frame, identity
 from ..joints import AbstractJoint, AbstractMeasure, Free
 from ..loads import AbstractJointLoad, AbstractLoad, AbstractOnCoordinate, Controller, Friction, Gravity, Motor
-from ..numerics.arrays import alike, join, known, stack
+from ..numerics.arrays import Indices, alike, join, known, stack
 from ..numerics.compile import compiled
 from .body_groups import BodyGroup
 from .drives import ControllerGroup, MotorGroup
@@ -99,38 +99,42 @@ def stack_joints(elements: Sequence[Element], classes: Sequence[type[AbstractBod
     groups = []
     for indices in alike([(e.kind, e.on_a, e.on_b) for e in elements], keys):
         members = [elements[i] for i in indices]
-        kept, columns = tuple(range(_constraint_count(members[0]))), tuple(range(members[0].kind.freedom))
-        masks = _effective(_group(members, kept, columns), classes)
+        whole = tuple(tuple(range(count)) for count in (*_constraint_counts(members[0]), members[0].kind.freedom))
+        masks = _effective(_group(members, *whole), classes)
         for mask in dict.fromkeys(masks):
             groups.append(_group([e for e, own in zip(members, masks, strict=True) if own == mask], *mask))
     return tuple(groups)
 
 
-def _constraint_count(element: Element) -> int:
-    shape = jax.eval_shape(lambda a, b: element.kind.constraint(a, b), identity(), identity()).shape
-    if len(shape) != 1:
-        raise ModelError(f"the constraint of joint {element.name!r} must return a vector (m,), but returned shape {shape}")
-    return shape[0]
+def _constraint_counts(element: Element) -> list[int]:
+    """Numbers of constraints of a joint, on positions and on velocities."""
+    functions = {"constraint": lambda a, b: element.kind.constraint(a, b), "slip": lambda a, b: element.kind.slip(a, b, a, b)}
+    shapes = {name: jax.eval_shape(function, identity(), identity()).shape for name, function in functions.items()}
+    for name, shape in shapes.items():
+        if len(shape) != 1:
+            raise ModelError(f"the {name} of joint {element.name!r} must return a vector, but returned shape {shape}")
+    return [shape[0] for shape in shapes.values()]
 
 
-def _group(members: Sequence[Element], kept: tuple[int, ...], columns: tuple[int, ...]) -> JointGroup:
+def _group(members: Sequence[Element], kept: Indices, slips: Indices, columns: Indices) -> JointGroup:
     kind, on_a, on_b = (stack([getattr(e, part) for e in members]) for part in ("kind", "on_a", "on_b"))
     a, b, names = (tuple(getattr(e, part) for e in members) for part in ("a", "b", "name"))
-    return JointGroup(kind, on_a, on_b, a, b, names, kept, columns, members[0].reverse)
+    return JointGroup(kind, on_a, on_b, a, b, names, kept, slips, columns, members[0].reverse)
 
 
-def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Constraints of each joint that depend on the coordinates of its bodies, and increments that move its child.
+def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list[tuple[Indices, Indices, Indices]]:
+    """Constraints of each joint that depend on the coordinates of its bodies, or on their rates, and increments that move its child.
 
     On bodies that have not all motions, as in the plane, and on mass points, some never do. They are found from random positions.
     """
     kinds = [classes[group.a[0]], classes[group.b[0]]]
-    if all(kind.is_spatial() for kind in kinds) or not (group.kept or group.columns):
-        return [(group.kept, group.columns)] * group.count
+    every = (group.kept, group.slips, group.columns)
+    if all(kind.is_spatial() for kind in kinds) or not any(every):
+        return [every] * group.count
 
     parts = jax.lax.stop_gradient((group.kind, group.on_a, group.on_b))
-    kept, columns, astray = map(known, _slopes(*parts, *kinds, group.reverse or kinds[1].size == 0))
-    if kept is None or columns is None or astray is None:
+    kept, slips, columns, astray = map(known, _slopes(*parts, *kinds, group.reverse or kinds[1].size == 0))
+    if kept is None or slips is None or columns is None or astray is None:
         raise ModelError(
             f"joint {group.names[0]!r} is on a {' or a '.join(dict.fromkeys(kind.__name__ for kind in kinds if not kind.is_spatial()))}; "
             "what of it counts there is found from numbers, so that such mechanisms must be assembled outside jit"
@@ -138,7 +142,7 @@ def _effective(group: JointGroup, classes: Sequence[type[AbstractBody]]) -> list
     if kinds[0].can_carry(kinds[1]):
         _check_reach(group, kinds, columns > 1e-6, astray > 1e-6)
     pick = lambda sizes: [tuple(np.flatnonzero(one > 1e-6).tolist()) for one in sizes]
-    return list(zip(pick(kept), pick(columns), strict=True))
+    return list(zip(pick(kept), pick(slips), pick(columns), strict=True))
 
 
 def _check_reach(group: JointGroup, kinds: Sequence[type[AbstractBody]], moving: np.ndarray, astray: np.ndarray) -> None:
@@ -154,7 +158,8 @@ def _check_reach(group: JointGroup, kinds: Sequence[type[AbstractBody]], moving:
 
 @compiled
 def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractBody], second: type[AbstractBody], reverse: bool):
-    """The largest slope of each constraint by coordinates, and of the child's coordinates by each increment, of stacked joints.
+    """The largest slope of each constraint by coordinates or by their rates, and of the child's coordinates by each increment, of
+    stacked joints.
 
     Last, how far each increment would lead the child away from the positions that it can have.
     """
@@ -172,10 +177,13 @@ def _slopes(kind: AbstractJoint, on_a: Frame, on_b: Frame, first: type[AbstractB
             within = moving.lower(rows)
             return within, (rows - moving.lift(within))[: 4 if moving.oriented else 1]
 
-        constraints = jnp.concatenate(jax.tree.leaves(jax.jacfwd(lambda q: kind.constraint(*frames(q)))(q)), axis=1)
+        slip = lambda rates: kind.slip(*frames(q), *jax.jvp(frames, (q,), (rates,))[1])
+        constraints, slips = (
+            jnp.concatenate(jax.tree.leaves(jax.jacfwd(rows)(q)), axis=1) for rows in (lambda q: kind.constraint(*frames(q)), slip)
+        )
         columns, astray = jax.jacfwd(child)(jnp.zeros(kind.freedom)) if kind.moves else (jnp.zeros((1, 0)),) * 2
         largest = lambda slopes: jnp.max(jnp.abs(slopes), axis=tuple(range(slopes.ndim - 1)), initial=0)
-        return largest(constraints.T), largest(columns), largest(astray)
+        return largest(constraints.T), largest(slips.T), largest(columns), largest(astray)
 
     keys = jax.random.split(jax.random.key(0), 3)
     every = jax.vmap(jax.vmap(one, (0, 0, 0, None)), (None, None, None, 0))(kind, on_a, on_b, keys)

@@ -50,6 +50,8 @@ def _trials(part: Any) -> Iterator[Trial]:
         yield Trial(part.function, (t, frame, frame, part.params), (), "a scalar", part.params)
     elif isinstance(part, UserJoint):
         yield Trial(part.function, (frame, frame, part.params), (None,), "a vector (m,)", part.params)
+        if part.slipping is not None:
+            yield Trial(part.slipping, (frame, frame, frame, frame, part.params), (None,), "a vector (k,)", part.params)
     elif isinstance(part, Measure):
         shape, wanted = ((2,), "a pair of a cosine and a sine") if part.turns else ((), "a scalar")
         yield Trial(part.function, part.arguments(frame, frame), shape, wanted, part.params)

@@ -23,6 +23,7 @@ from ..numerics.naming import nearest
 from ..system import System, Vector, VectorLike
 from .chart import chart
 from .following import Following, Pairs, following
+from .functions import velocity_constraints
 from .groups import JointGroup
 from .model import Assembly, as_assembly
 
@@ -49,18 +50,27 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     wanted = {named("each key of rates", name): real(f"the rate of {name!r}", value, (), (None,)) for name, value in rates.items()}
     v, off = _velocity(system, q, {name: jnp.atleast_1d(jnp.asarray(value, q.dtype)) for name, value in wanted.items()})
     far = known(off)
-    if far is not None and far > np.sqrt(jnp.finfo(q.dtype).eps):
-        raise ModelError(f"no motion has these rates of {', '.join(rates)}: the loops of the mechanism couple them (off by {far:.3g})")
+    if far is not None and far.max() > np.sqrt(jnp.finfo(q.dtype).eps):
+        raise ModelError(f"no motion has these rates of {', '.join(rates)}: {_coupling(system, far)} (off by {far.max():.3g})")
     return v
+
+
+def _coupling(system: System, far: np.ndarray) -> str:
+    """What stands against the rates: the joints that keep loops closed and bodies from slipping, as far as they are off."""
+    model = as_assembly(system)
+    held = [name for block in model.constraint_blocks() if block.closes for name in block.owners for _ in range(block.each)]
+    held += [name for group, _ in model.slip_rows() for name in group.names for _ in group.slips]
+    off = dict.fromkeys(name for name, one in zip(held, far, strict=False) if one > np.sqrt(np.finfo(far.dtype).eps))
+    return f"the joints of the mechanism couple them, namely {', '.join(off)}" if off else "they contradict each other"
 
 
 @compiled
 def _velocity(system: System, q: Vector, rates: dict[str, Array]) -> tuple[Vector, Array]:
-    """The velocity, and how far its rates are from those that are wanted, by the largest of them."""
+    """The velocity, and how far each equation for it is off, those of joints first, by the largest of the rates."""
     model = as_assembly(system)
     at = following(model, [index for index, name in enumerate(model.bodies) if name in rates])
     move = lambda u: chart(u, q, at.model)
-    increments, off = _solve(at, q, move, [*_given(model, q, rates, move), *_closures(system, q, move)])
+    increments, off = _solve(at, q, move, [*_held(system, q, move), *_given(model, q, rates, move)])
     return jax.jvp(move, (jnp.zeros_like(increments),), (increments,))[1], off
 
 
@@ -102,12 +112,17 @@ def _rates(name: str, value: Float[Array, " rates"], columns: tuple[int, ...], b
     return value
 
 
-def _closures(system: System, q: Vector, move: Callable) -> Iterator[Equation]:
-    """Rows that keep loops closed."""
+def _held(system: System, q: Vector, move: Callable) -> Iterator[Equation]:
+    """Rows that keep loops closed, and bodies from slipping."""
     model, zero = as_assembly(system), jnp.zeros((), q.dtype)
+    none = jnp.zeros(model.increments, q.dtype)
     if model.closures:
         open_ones = lambda u: system.constraints(zero, move(u))[fulfilled(system, q) :]
-        yield jax.jacrev(open_ones)(jnp.zeros(model.increments, q.dtype)), jnp.zeros(model.closures, q.dtype)
+        yield jax.jacrev(open_ones)(none), jnp.zeros(model.closures, q.dtype)
+    if model.slip_rows():
+        slips = lambda u: velocity_constraints(zero, q, jax.jvp(move, (none,), (u,))[1], model)
+        row = jax.jacrev(slips)(none)
+        yield row, jnp.zeros(row.shape[0], q.dtype)
 
 
 def _twists(model: Assembly, q: Vector, move: Callable, w: Float[Array, " k"]) -> Callable:
@@ -121,7 +136,7 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) 
     r"""Increments $u$ with $A u = b$: of all of them those with the least strain $x$ of links, and of these the least others $y$.
 
     With $A u = A_1 x + A_2 y$ and the projector $N = I - A_2 A_2^+$ these are $x = (N A_1)^+ N b$ and $y = A_2^+ (b - A_1 x)$: few
-    equations, however many nodes there are. Beside the increments: how far they are off, by the largest rate.
+    equations, however many nodes there are. Beside the increments: how far each equation is off, by the largest rate.
     """
     model, rows = at.model, at.model.frames(q)
     along = _increments_of(model, [far for _, far in at.along])
@@ -135,7 +150,7 @@ def _solve(at: Following, q: Vector, move: Callable, equations: list[Equation]) 
     project = lambda part: part - A2 @ (inverse @ part)
     x = _pinv(project(A1)) @ project(b)
     y = inverse @ (b - A1 @ x)
-    off, largest = jnp.max(jnp.abs(A1 @ x + A2 @ y - b)), jnp.max(jnp.abs(b))
+    off, largest = jnp.abs(A1 @ x + A2 @ y - b), jnp.max(jnp.abs(b))
     links = jnp.einsum("nij,nj->ni", _from_strains(rows, at.along), x[: along.size].reshape(-1, 6))
     return jnp.zeros(model.increments, q.dtype).at[others].set(y).at[along].set(links), off / jnp.where(largest > 0, largest, 1)
 

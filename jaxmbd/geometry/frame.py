@@ -133,3 +133,13 @@ class Motion(eqx.Module):
 def twist(frame: Frame, rate: Frame) -> tuple[Vector3, Vector3]:
     r"""Velocity of the origin and angular velocity of a frame that changes at `rate`: $\omega = \frac12 \sum_I d_I \times \dot d_I$."""
     return rate.origin, 0.5 * jnp.sum(jax.vmap(jnp.cross, 1)(frame.rotation, rate.rotation), axis=0)
+
+
+def carried(frame: Frame, rate: Frame, vector: Vector3) -> Vector3:
+    r"""The rate of a vector that turns with a frame, $\dot D D^{-1} v$; also where its directors are not orthonormal."""
+    return rate.rotation @ rotation.solve(frame.rotation, vector)
+
+
+def velocity_at(frame: Frame, rate: Frame, point: Vector3) -> Vector3:
+    """The velocity of the material point of a body that is at a point in space."""
+    return rate.origin + carried(frame, rate, point - frame.origin)

@@ -13,5 +13,6 @@ from .lower_pairs import (
 )
 from .measures import AbstractMeasure as AbstractMeasure, Angle as Angle, Length as Length, Measure as Measure
 from .point_on_line import PointOnLine as PointOnLine
+from .rolling import KnifeEdge as KnifeEdge, RollingBall as RollingBall, RollingDisc as RollingDisc
 from .universal import Universal as Universal
 from .user import UserJoint as UserJoint

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from ..errors import ModelError
 from ..geometry import rotation
 from ..geometry.frame import Frame, Motion, identity
-from ..geometry.rotation import Matrix3
+from ..geometry.rotation import Matrix3, Vector3
 from ..numerics.arrays import known
 
 
@@ -20,7 +20,7 @@ class AbstractJoint(eqx.Module):
     """A kind of joint between a frame `a` on its first body and a frame `b` on its second.
 
     The third director of both frames is the axis of the joint. Jacobians, null spaces, nodal reparametrisations and reactions follow
-    from `constraint` and `motion`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set, by
+    from `constraint`, `motion` and `slip`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set, by
     `pairs` or `coordinate`, `angular` says which of it returns after a turn, `angles` which of it are angles if not those alone,
     `additive` whether increments simply add to it, `orients` whether the directors of either frame matter, `meets` whether the origins of
     both frames are one point in some position.
@@ -37,6 +37,10 @@ class AbstractJoint(eqx.Module):
     @abc.abstractmethod
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
         """Zero for admissible positions; independent rows."""
+
+    def slip(self, a: Frame, b: Frame, a_rate: Frame, b_rate: Frame) -> Float[Array, " k"]:
+        """Velocities that vanish, beside what `constraint` forbids: linear in the rates of both frames, zero where they move as one."""
+        return jnp.zeros(0, a.origin.dtype)
 
     def motion(self, u: Float[Array, " freedom"], a: Frame, b: Frame) -> Motion:
         """The rigid motion of the second body by increments `u` while the first one rests; none at zero.
@@ -65,6 +69,10 @@ class AbstractJoint(eqx.Module):
         """
         value, angular = self.coordinate(a, b), np.array(self.angular, bool)
         return jnp.stack([jnp.where(angular, jnp.cos(value), 1), jnp.where(angular, jnp.sin(value), value)], axis=1)
+
+    def points(self, a: Frame, b: Frame) -> tuple[Vector3, Vector3]:
+        """Where a picture shows the joint on either body."""
+        return a.origin, b.origin
 
     def orientation(self) -> Matrix3:
         """Directors of the joint's frame in the axes in which the joint was described."""

@@ -1,6 +1,6 @@
 """What a motion of a mechanism means for its parts: poses, joint coordinates, reactions, total momenta; by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -85,8 +85,9 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
 
     The force acts at the joint's point on the second body, the torque is about that point; the first body feels the opposite. They are
     $-\partial(\lambda \cdot g)/\partial\xi$ for a rigid motion $\xi$ of the second frame: no work is done on any motion that the joint
-    admits. Components are in space or along the directors of the joint's first frame. With redundant constraints, multipliers and
-    hence reactions are one choice of many: those that do least work on changes of the coordinates by their sizes, in all units alike.
+    admits. The forces that keep a body from slipping are among them, $-\partial(\mu \cdot a)/\partial\dot\xi$. Components are in space or
+    along the directors of the joint's first frame. With redundant constraints, multipliers and hence reactions are one choice of many:
+    those that do least work on changes of the coordinates by their sizes, in all units alike.
     Forces of springs and gears on a joint are not part of its reaction. Where rounding leaves few digits (`multiplier_digits`), a warning
     says so.
     """
@@ -97,14 +98,13 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     def wrenches(group, state):
         q, multipliers = state
         first, second = group.frames(model.frames(q))
-        part = multipliers[np.asarray(places[group.names])].reshape(group.count, len(group.kept))
-        found = jax.vmap(_wrench)(group.kind, first, second, _all_multipliers(group, part))
+        found = jax.vmap(_wrench)(group.kind, first, second, _all_multipliers(group, multipliers, places))
         if axes == "joint":
             found = jax.vmap(lambda a, w: (w.reshape(2, 3) @ a.rotation).ravel())(first, found)
         return found
 
-    places = {group.names: rows for group, rows in model.joint_rows()}
-    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: len(group.kept) > 0)
+    places = [{group.names: np.asarray(rows) for group, rows in table} for table in (model.joint_rows(), model.slip_rows())]
+    read = _read_joints(model, wrenches, (trajectory.q, trajectory.multipliers), lambda group: bool(group.kept or group.slips))
     return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
 
 
@@ -133,12 +133,19 @@ def _read_joints(model: Assembly, function: Callable, states, wanted: Callable =
 
 def _wrench(kind, a: Frame, b: Frame, multipliers: Float[Array, " m"]) -> Float[Array, "6"]:
     def work(xi):
-        motion = Motion.move(xi[:3]) @ Motion.turn(xi[3:], b.origin)
-        return -multipliers @ kind.constraint(a, motion(b))
+        moved = lambda xi: (Motion.move(xi[:3]) @ Motion.turn(xi[3:], b.origin))(b)
+        rate = jax.jvp(moved, (none,), (xi,))[1]
+        return -multipliers @ jnp.concatenate([kind.constraint(a, moved(xi)), kind.slip(a, b, jax.tree.map(jnp.zeros_like, a), rate)])
 
-    return jax.grad(work)(jnp.zeros(6, multipliers.dtype))
+    none = jnp.zeros(6, multipliers.dtype)
+    return jax.grad(work)(none)
 
 
-def _all_multipliers(group: JointGroup, part: Float[Array, "count kept"]) -> Float[Array, "count m"]:
-    """Multipliers of all rows of a joint; zero for those that the coordinates of its bodies fulfil by themselves."""
-    return jnp.zeros((group.count, group.constraint_count), part.dtype).at[:, np.asarray(group.kept)].set(part)
+def _all_multipliers(group: JointGroup, multipliers: Float[Array, " m"], places: Sequence[Mapping]) -> Float[Array, "count m"]:
+    """Multipliers of all rows of each joint; zero for those that the coordinates of its bodies fulfil by themselves."""
+    rows = [jnp.zeros((group.count, count), multipliers.dtype) for count in group.counts]
+    for i, counting in enumerate((group.kept, group.slips)):
+        if counting:
+            own = multipliers[places[i][group.names]].reshape(group.count, len(counting))
+            rows[i] = rows[i].at[:, np.asarray(counting)].set(own)
+    return jnp.concatenate(rows, axis=1)

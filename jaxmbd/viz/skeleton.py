@@ -37,8 +37,8 @@ class Skeleton(NamedTuple):
 
     Bodies with a shape are `solids`, those that rest `scenery`. Any other body reaches to its joints, and to the centre of its mass if it
     has less than two; it is one point if these coincide. `weights` are masses on nodes of beams, `hinges` joints on the ground that move
-    and `clamps` those that do not, `pins` joints between bodies that move. Joints whose two points part, as those of guides and rods do,
-    are `bridges`, each a pair of points.
+    and `clamps` those that do not, `pins` joints between bodies that move, and where one rolls or glides on another. Joints whose two
+    points part, as those of guides and rods do, are `bridges`, each a pair of points.
     """
 
     curves: dict[str, Curve]
@@ -61,11 +61,12 @@ class Skeleton(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A joint between two bodies, given by index, and its points on both."""
+    """A joint between two bodies, given by index, and its points on both; it `wanders` over them where one rolls on the other."""
 
     a: int
     b: int
     moves: bool
+    wanders: bool
     on_a: Float[np.ndarray, "rows 3"]
     on_b: Float[np.ndarray, "rows 3"]
 
@@ -86,9 +87,9 @@ def skeleton(system: System, q: Float[Array, "rows n"]) -> Skeleton:
     parted = [np.abs(place.on_a - place.on_b).max() > 1e-6 * size for place in places]
 
     def picked(wanted: Callable[[_Place, bool], bool]) -> Points:
-        """Points of joints that meet, on the ground if they are on it."""
+        """Points of joints that meet, those that stay in place on the ground if they are on it."""
         meeting = [place for place, apart in zip(places, parted, strict=True) if not apart]
-        points = [place.on_b for place in meeting if wanted(place, bool({place.a, place.b} & at_rest))]
+        points = [place.on_b for place in meeting if wanted(place, bool({place.a, place.b} & at_rest) and not place.wanders)]
         return np.stack(points, axis=1) if points else np.zeros((frames.shape[0], 0, 3))
 
     return Skeleton(
@@ -114,8 +115,7 @@ def read_along(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> di
 def _positions(model: Assembly, q: Float[Array, "rows n"]) -> tuple[Array, list[tuple[Array, Array]]]:
     """The frames of all bodies, and the two points of all joints, group by group."""
     frames = jax.vmap(model.frames)(q)
-    ends = lambda rows, group: tuple(frame.origin for frame in group.frames(rows))
-    return frames, [jax.vmap(ends, (0, None))(frames, group) for group in _drawn(model)]
+    return frames, [jax.vmap(lambda rows, group=group: group.points(rows))(frames) for group in _drawn(model)]
 
 
 def _drawn(model: Assembly) -> list[JointGroup]:
@@ -126,7 +126,7 @@ def _drawn(model: Assembly) -> list[JointGroup]:
 def _places(model: Assembly, origins: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[_Place]:
     for group, (on_a, on_b) in zip(_drawn(model), origins, strict=True):
         for i in range(group.count):
-            yield _Place(group.a[i], group.b[i], not isinstance(group.kind, Fixed), on_a[:, i], on_b[:, i])
+            yield _Place(group.a[i], group.b[i], not isinstance(group.kind, Fixed), bool(group.slips), on_a[:, i], on_b[:, i])
 
 
 def _centres(model: Assembly, frames: Float[np.ndarray, "rows bodies 4 3"]) -> Points:

@@ -146,9 +146,20 @@ PARTS = {
     "Screw": (mbd.Screw, {"pitch": (1.0, NOT_ZERO), "axis": ((0, 0, 1), DIRECTION)}),
     "Universal": (mbd.Universal, {"axis": ((0, 0, 1), DIRECTION), "second": ((1, 0, 0), DIRECTION)}),
     "Distance": (mbd.Distance, {"length": (None, WITHOUT_NONE(POSITIVE))}),
+    "RollingDisc": (
+        mbd.joints.RollingDisc,
+        {"radius": (1.0, POSITIVE), "axis": ((0, 1, 0), DIRECTION), "normal": ((0, 0, 1), DIRECTION)},
+    ),
+    "RollingBall": (mbd.joints.RollingBall, {"radius": (1.0, POSITIVE), "normal": ((0, 0, 1), DIRECTION), "pivoting": (True, FLAG)}),
+    "KnifeEdge": (mbd.joints.KnifeEdge, {"axis": ((0, 1, 0), DIRECTION)}),
     "UserJoint": (
         mbd.UserJoint,
-        {"function": (BALL, FUNCTION), "size": (0, INDEX), "relative_motion": (None, WITHOUT_NONE(FUNCTION))},
+        {
+            "function": (BALL, FUNCTION),
+            "size": (0, INDEX),
+            "relative_motion": (None, WITHOUT_NONE(FUNCTION)),
+            "slip": (None, WITHOUT_NONE(FUNCTION)),
+        },
     ),
     "Joint": (
         mbd.Joint,
