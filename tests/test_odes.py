@@ -229,6 +229,41 @@ def test_methods_to_compare_with():
     close(found.rate.v, jnp.array([0, -9.81]) - found.multipliers[0] * y.q)
 
 
+def sprung_linkage():
+    """A plane four-bar linkage with a spring on a hinge, whose angle is counted by a coordinate without inertia."""
+    mechanism, placement = mbd.gallery.four_bar(planar=True)
+    bodies = {name: body for name, body in mechanism.bodies.items() if name != "ground"}
+    loads = [mbd.Gravity((0, -9.81, 0)), mbd.JointSpring("hinge 1", stiffness=3.0, damping=0.1)]
+    return mbd.assemble(mbd.Mechanism(bodies, mechanism.joints, loads), placement)
+
+
+def reduced_beam():
+    """A cantilever that bends by two forms, with its floating frame."""
+    section = mbd.Section((3.0e4, 4.0e4, 9.0e4, 40.0, 25.0, 30.0), 2.0, (0.03, 0.05))
+    beam = mbd.Beam.line((0, 0, 0), (0, 0, 1.0), section, 2, 1, normal=(1, 0, 0))
+    clamp = {"clamp": mbd.Joint(mbd.Fixed(), "ground", "beam[0]", at=(0, 0, 0))}
+    system, q0 = mbd.assemble(mbd.Mechanism({"beam": beam}, clamp, [mbd.Gravity((0, -9.81, 0))]))
+    x, forms = np.linspace(0, 1, 3), np.zeros((2, 3, 4, 3))
+    for form, across in enumerate((1, 0)):
+        forms[form, :, 0, across], forms[form, :, 3, across], forms[form, :, 2 - form, 2] = x**2, 2 * x, -2 * x
+    reduced = mbd.reduction.ritz(system, q0, {"beam": forms})
+    return reduced.system, reduced.q0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [sprung_linkage, reduced_beam])
+def test_systems_with_coordinates_without_inertia(make):
+    """Accelerations and multipliers are those of the saddle point problem that the manifold solves."""
+    system, q0 = make()
+    q, t = jnp.asarray(q0), jnp.array(0.0)
+    system = mbd.find_rank(system.astype(q.dtype), q)
+    y = odes.State(q, jnp.zeros_like(q))
+    found = jax.jit(lambda y: odes.Projection().instant(odes.Dynamics.of(system), t, y, t))(y)
+    a, multipliers = jax.jit(lambda y: mbd.constraints.manifold_at(system, t, y.q).sharing().acceleration(y.v))(y)
+    close(found.rate.v, a, 1e-12 * float(jnp.max(jnp.abs(a))))
+    close(found.multipliers, multipliers, 1e-12 * float(jnp.max(jnp.abs(multipliers))))
+
+
 def test_functions_are_tried_and_named():
     forces = lambda t, q, v, w, p: -q
     with pytest.raises(mbd.ModelError, match="forces takes 2 positional arguments; it must take 5"):

@@ -327,8 +327,8 @@ def test_single_precision():
 
 
 @pytest.mark.slow
-def test_ritz_beams_and_motors():
-    """A reduced beam and a mechanism with a motor run as any system; the motor sees the state as a controller does."""
+def test_controls_of_a_system():
+    """Functions of time, and of all states, as those of a controller."""
     system = mbd.System.from_functions(
         kinetic=lambda t, q, v, p: 0.5 * v @ v,
         forces=lambda t, q, v, p, control: control["push"] * jnp.array([1.0, 0.0]),

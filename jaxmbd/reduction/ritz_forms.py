@@ -124,7 +124,7 @@ def _lift(reduced: Reduced, trajectory: Trajectory) -> Trajectory:
         multipliers=jnp.zeros((q.shape[0], constraint_count(full, q[0])), q.dtype).at[:, kept].set(trajectory.multipliers[:, there]),
         incoming=p,
         reaction=jnp.zeros_like(p),
-        stages=reduced.coordinates(trajectory.stages),
+        stages=None if trajectory.stages is None else reduced.coordinates(trajectory.stages),
         carried=None,
         final=_lifted_state(reduced, trajectory.final, q[-1], p[-1]),
     )

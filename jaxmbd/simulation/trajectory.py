@@ -82,7 +82,7 @@ class Trajectory(eqx.Module):
     r"""A motion at saved times, one row a time; a leading batch axis appears under `vmap`.
 
     `p` and `v` belong together, $p = \partial L/\partial v$, and fulfil the hidden constraints: `p` is the projected momentum (39),
-    (40). `multipliers` are the discrete $\lambda_n$ of (22), (38), one-sided (47) at both ends, those of constraints on velocities last; for
+    (40). `multipliers` are the discrete $\lambda_n$ of (22), (38), one-sided (47) at both ends, those of velocities last; for
     redundant constraints the smallest ones. `results`, `newton_steps` and `residuals` speak of the steps that led to a row: the failure
     if there was one, the largest number of iterations, the largest relative residual. The first row has the code of the start: one that
     was wrong inside `jit`, where it cannot be refused, ends the motion there.
