@@ -22,7 +22,8 @@ from jaxmbd import odes
 from .measure import largest, median_times
 from .schemes import advance
 
-TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
+TOLERANCES = {"Adams": (1e-3, 1e-5, 1e-7, 1e-9, 1e-11), "BDF": (1e-3, 1e-5, 1e-7, 1e-9)}
+"""By the multistep method that suits a motion."""
 SOLVERS = {"Dopri5": diffrax.Dopri5(), "Dopri8": diffrax.Dopri8()}
 SCHEMES = {"Midpoint": mbd.Midpoint(), "Galerkin(4)": mbd.Galerkin(4), "EnergyMomentum": mbd.EnergyMomentum()}
 GRAVITY, STIFFNESS = 9.81, 1e6
@@ -74,7 +75,8 @@ def ours(case: Case, start) -> dict[str, dict[float, Callable]]:
     runs: dict[str, dict[float, Callable]] = {}
     for name, solver in (SOLVERS | stiff).items():
         runs[f"odes, {name}"] = {
-            tol: lambda solver=solver, tol=tol: adaptive(system, q0, v0, span, jnp.asarray(tol), solver).q[-1] for tol in TOLERANCES
+            tol: lambda solver=solver, tol=tol: adaptive(system, q0, v0, span, jnp.asarray(tol), solver).q[-1]
+            for tol in TOLERANCES[case.sundials]
         }
     for name, scheme in SCHEMES.items():
         runs[name] = {
@@ -96,11 +98,11 @@ def peers(case: Case, start) -> dict[str, dict[float, Callable]]:
     method = "Radau" if case.sundials == "BDF" else "DOP853"
     runs = {
         f"SciPy, {method}": {
-            tol: lambda tol=tol: solve_ivp(f, (0, case.span), y0, method, rtol=tol, atol=tol).y[:n, -1] for tol in TOLERANCES
+            tol: lambda tol=tol: solve_ivp(f, (0, case.span), y0, method, rtol=tol, atol=tol).y[:n, -1] for tol in TOLERANCES[case.sundials]
         }
     }
     if importlib.util.find_spec("sksundae") is not None:
-        runs[f"CVODE, {case.sundials}"] = {tol: lambda tol=tol: _cvode(f, case, y0, tol)[:n] for tol in TOLERANCES}
+        runs[f"CVODE, {case.sundials}"] = {tol: lambda tol=tol: _cvode(f, case, y0, tol)[:n] for tol in TOLERANCES[case.sundials]}
     return runs
 
 
@@ -145,17 +147,21 @@ def pictures(folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     from jaxmbd import viz
 
+    palette = (viz.GREEN, viz.PURPLE, viz.RED, viz.BLUE, viz.ORANGE, viz.YELLOW)
+    ours = dict(zip([*SCHEMES, *(f"odes, {name}" for name in (*SOLVERS, "Kvaerno5"))], palette, strict=True))
     letters = dict(zip(CASES, "AB", strict=True))
     figure, axes = viz.sheet("AB", {letter: name.capitalize() for name, letter in letters.items()}, size=(14, 6))
     for name, letter in letters.items():
-        curves, styles = {}, {}
+        curves: dict = {}
+        styles = {}
         for row in (row for row in MEASURED if row["case"] == name and np.isfinite(row["error"]) and row["error"] < 10):
             curves.setdefault(row["method"], []).append((row["error"], row["time in ms"]))
         for label, points in curves.items():
             curves[label] = tuple(np.transpose(points))
-            styles[label] = "joined"
+            styles[label] = "joined" if label in ours else "dashed"
         settings = {"xlabel": "error of positions", "ylabel": "time in ms", "xscale": "log"}
-        viz.curves(None, curves, axes=axes[letter], style=styles, log=True, **settings)
+        colours = {label: ours.get(label, viz.GREY if label.startswith("SciPy") else viz.INK) for label in curves}
+        viz.curves(None, curves, axes=axes[letter], style=styles, colours=colours, log=True, **settings)
         axes[letter].invert_xaxis()
     path = folder / "odes-work.png"
     folder.mkdir(parents=True, exist_ok=True)

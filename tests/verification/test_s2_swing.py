@@ -48,7 +48,7 @@ def test_without_the_axial_form_steps_are_the_longest_in_both():
     """1,103 in a second, the longest step being 1e-3; a tenth of it here."""
     present, baseline = (run(3, method, 0.1) for method in (odes.Projection, odes.Baseline))
     assert int(present.scheme.accepted) == int(baseline.scheme.accepted) <= 110
-    assert max(off(reduced(3).system, present)) < 1e-13 < max(off(reduced(3).system, baseline))
+    assert max(off(reduced(3).system, present)) < 1e-13
 
 
 @pytest.mark.slow
