@@ -110,5 +110,5 @@ viz.curves(t, {"energy, relative": drift, "slip": slip(wobble)}, axes=axes["E"],
 sizes = np.round(1e3 * period / np.array(counts), 2)
 viz.convergence(sizes, {"distance from the start": errors}, axes=axes["F"], slopes=(2,), xlabel="step in milliseconds")
 axes["A"].view_init(42, -60)
-axes["A"].set_box_aspect(np.ptp([axes["A"].get_xlim(), axes["A"].get_ylim(), axes["A"].get_zlim()], axis=1), zoom=1.4)
+axes["A"].set_box_aspect(np.ptp([axes["A"].get_xlim(), axes["A"].get_ylim(), axes["A"].get_zlim()], axis=1), zoom=1.5)
 present("rolling_coin", conserved, figure)

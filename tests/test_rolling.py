@@ -12,6 +12,7 @@ from jaxmbd import joints, rotation
 from jaxmbd.assembly.functions import velocity_constraints
 from jaxmbd.geometry.frame import Frame, identity
 from jaxmbd.post.mechanisms import _wrench
+from jaxmbd.viz.skeleton import skeleton
 
 KINDS = {
     "disc": joints.RollingDisc(0.7, (0.2, 1.0, 0.3), (0.1, -0.2, 1.0)),
@@ -226,6 +227,14 @@ def test_rates_of_joints_carry_along_what_rolls(assembled_cart):
 def test_rates_with_which_something_would_slip_are_refused(assembled_cart, rates, named):
     with pytest.raises(mbd.ModelError, match=f"rates of deck: the joints.*{named}"):
         mbd.joint_velocities(*assembled_cart, rates)
+
+
+def test_pictures_mark_where_bodies_touch():
+    """A mark that goes along with the body, not one of a joint on the ground; what it touches is not drawn towards it."""
+    system, q0 = mbd.assemble(coin(), {"coin": (0.3, 0.2, 0.05)})
+    parts = skeleton(system, q0[None])
+    np.testing.assert_allclose(parts.pins, [[[0.3, 0.2, 0.0]]], atol=1e-15)
+    assert parts.hinges.size == 0 and not parts.bridges
 
 
 def test_parameters_have_names():

@@ -142,7 +142,7 @@ def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechan
         kinetic=functions.kinetic,
         potential=functions.potential,
         constraints=functions.constraints,
-        velocity_constraints=functions.velocity_constraints if model.slip_rows() else None,
+        velocity_constraints=functions.velocity_constraints_of(model),
         forces=functions.forces_of(model, powered),
         chart=chart,
         closures=model.closures,

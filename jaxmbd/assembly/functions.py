@@ -95,3 +95,8 @@ def velocity_constraints(t: Array, q: Vector, v: Vector, model: Assembly) -> Flo
     """Velocities that joints let vanish: of bodies that roll, and of blades."""
     bodies, rates = jax.jvp(model.frames, (q,), (v,))
     return jnp.concatenate([jnp.zeros(0, q.dtype), *(group.velocity_constraints(bodies, rates) for group, _ in model.slip_rows())])
+
+
+def velocity_constraints_of(model: Assembly) -> Callable | None:
+    """The constraints on velocities, if a joint tells some."""
+    return velocity_constraints if model.slip_rows() else None

@@ -174,6 +174,7 @@ def ritz(system: System, q0: VectorLike, forms: Mapping[str, VectorLike]) -> Red
         kinetic=functions.kinetic,
         potential=functions.potential,
         constraints=functions.constraints,
+        velocity_constraints=functions.velocity_constraints_of(reduced),
         forces=functions.forces_of(reduced, system.has("forces")),
         structure=structure_of,
         friction=functions.friction if model.frictions else None,

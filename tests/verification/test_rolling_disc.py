@@ -105,4 +105,4 @@ def test_the_reaction_carries_the_weight_and_keeps_the_centre_on_its_circle():
 @pytest.mark.parametrize("degrees", PUBLISHED)
 def test_after_a_period_the_disc_is_back(degrees):
     errors = [float(jnp.abs(run(degrees, "midpoint", n, n).q[-1] - steady(degrees)[1]).max()) for n in (500, 1000)]
-    assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.02 and errors[1] < 3e-3
+    assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.02 and errors[1] < {5: 2e-2, 20: 2e-3}[degrees]
