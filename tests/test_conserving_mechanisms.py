@@ -62,6 +62,7 @@ def test_formulations_agree_and_keep_energy(formulation, motion):
     np.testing.assert_allclose(trajectory.multipliers, other.multipliers, rtol=0, atol=2e-10)
 
 
+@pytest.mark.slow
 def test_conservative_directors_on_the_same_machine(motion):
     system, by = motion
     trajectory = by("directors")
@@ -100,7 +101,7 @@ def floating_chain():
     return system, q0, mbd.joint_velocities(system, q0, rates)
 
 
-@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), mbd.schemes.ConservativeDirector()])
+@pytest.mark.parametrize("scheme", [mbd.EnergyMomentum(), pytest.param(mbd.schemes.ConservativeDirector(), marks=pytest.mark.slow)])
 def test_energy_and_all_momenta_with_nonlinear_springs(scheme):
     system, q0, v0 = floating_chain()
     trajectory = mbd.simulate(system, q0, v0, dt=0.03, steps=300, scheme=scheme, formulation=mbd.formulations.JointMultipliers())

@@ -15,6 +15,8 @@ import jaxmbd
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "bash", "text"}
+LONG = {"beams", "extending"}
+"""Pages that take longest run with the slow tests."""
 FENCE = re.compile(r"^([ \t]*)```(\w+)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,7 +44,11 @@ def as_a_reader(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.stem in LONG else ()) for page in PAGES if blocks(page, "python")],
+    ids=lambda page: page.stem,
+)
 def test_page(page, as_a_reader):
     """What fails is named with its page and the line in it."""
     namespace = {"__name__": "__main__"}

@@ -111,6 +111,7 @@ def test_measures_change_no_count():
         assert "degrees of freedom: 4" in without.summary(pose)
 
 
+@pytest.mark.slow
 def test_rates_and_placements_take_measures():
     mechanism, pose = tethered({"reach": length()}, {"band": mbd.JointSpring("reach", 1.0)})
     system, q0 = mbd.assemble(mechanism, pose | {"reach": 1.3})
