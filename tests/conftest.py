@@ -46,6 +46,8 @@ gc.set_threshold(50_000, 50, 50)
 # The modules that take longest, in the order in which they start: two workers then end at about the same time.
 LONGEST_FIRST = (
     "gradients/test_simulation",
+    "properties/test_random_graphs",
+    "properties/test_random_dissipation",
     "test_ritz",
     "test_conserving_mechanisms",
     "verification/test_s0_linkage",

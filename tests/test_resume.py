@@ -9,6 +9,8 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import gallery, post
 
+from .pairs import some_pairs
+
 SCHEMES = [
     mbd.Midpoint(),
     mbd.Trapezoidal(),
@@ -73,8 +75,7 @@ def test_in_pieces_is_the_same_to_the_bit(top, scheme, formulation):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)
-@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(("scheme", "formulation"), some_pairs(SCHEMES, FORMULATIONS), ids=lambda choice: type(choice).__name__)
 def test_a_thousand_steps_in_ten_pieces(loop, scheme, formulation):
     options = {"scheme": scheme, "formulation": formulation}
     whole = mbd.simulate(*loop, dt=0.005, steps=1000, **options)

@@ -110,7 +110,7 @@ def rubbed(mechanism, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda seed: random_tree(seed, floating=False), random_planar_loop], ids=["trees", "loops"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_energy_balances_on_random_mechanisms(make, seed):
     """Trees of all joints, and planar loops with redundant constraints."""

@@ -127,7 +127,7 @@ def test_random_trees_with_all_joints(floating, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_random_trees(floating, seed):
     check_tree(floating, seed)
@@ -153,7 +153,7 @@ def test_a_random_loop(check_loop):
 
 @pytest.mark.slow
 @LOOPS
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_random_loops(check_loop, seed):
     check_loop(seed)
