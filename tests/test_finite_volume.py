@@ -207,6 +207,7 @@ def test_motions_are_those_of_other_elements(flying):
         np.testing.assert_allclose(ends(*flying[name], 8), fine, rtol=0, atol=0.035)
 
 
+@pytest.mark.slow
 def test_post_reads_the_middle_of_elements(flying):
     system, motion = flying["finite volume"]
     strains, resultants = post.strains(system, motion)["beam"], post.stress_resultants(system, motion)["beam"]
