@@ -3,15 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..constraints.calculus import momentum
 from ..constraints.counts import constraint_count, rank
-from ..errors import ModelError, Result, SimulationError, member_name, name_members
-from ..numerics.arrays import known
+from ..errors import Result, SimulationError
 from ..simulation.start import fingerprint
-from ..simulation.trajectory import Adaptive, Origin, State as NodeState, Status, Trajectory
+from ..simulation.trajectory import Adaptive, Origin, State as NodeState, Status, Trajectory, first_failed
 from ..system import System
 from .dynamics import State
 
@@ -46,15 +44,11 @@ class Motion(eqx.Module):
 
     def check(self) -> None:
         """Raise `SimulationError` if the start was wrong or the end was not reached, naming time and worst constraint."""
-        codes = known(self.status.result)
-        if codes is None:
-            raise ModelError("check reads numbers, which jit and vmap hide: call it outside, on the motion that they return")
-        failed = np.argwhere(codes != Result.SUCCESS)
-        if len(failed) == 0:
+        failed = first_failed(self.status.result, "motion")
+        if failed is None:
             return
-        first = tuple(failed[0])
+        first, where = failed
         status, end, taken = jax.tree.map(lambda leaf: leaf[first], jax.lax.stop_gradient((self.status, self.end, self.scheme.accepted)))
-        where = f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
         raise SimulationError(where + Adaptive.describe(status, int(taken), float(end), None), self)
 
     def poisoned(self) -> "Motion":

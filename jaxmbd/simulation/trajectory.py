@@ -163,17 +163,14 @@ class Trajectory(eqx.Module):
         Of a batch, it says which members failed, how many, and with which codes, and tells more of the first. With the `system` of a
         mechanism, the joint or body of the constraint is named too.
         """
-        codes = known(self.final.status.result)
-        if codes is None:
-            raise ModelError("check reads numbers, which jit and vmap hide: call it outside, on the trajectory that they return")
-        failed = np.argwhere(codes != Result.SUCCESS)
-        if len(failed) == 0:
+        codes = self.final.status.result
+        failed = first_failed(codes, "trajectory")
+        if failed is None:
             return
-        first = tuple(failed[0])
+        first, where = failed
         final, dts = jax.lax.stop_gradient((self.final, self.dt))
         state = jax.tree.map(lambda leaf: leaf[first], eqx.tree_at(lambda s: s.origin, final, None, is_leaf=lambda x: x is None))
         dt = np.broadcast_to(np.asarray(dts), codes.shape)[first]
-        where = f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
         if isinstance(self.scheme, Adaptive):
             raise SimulationError(where + Adaptive.describe(state.status, int(state.step), float(state.t), system), self)
         raise SimulationError(where + _describe_failure(state, float(dt), system, self.targets), self)
@@ -183,6 +180,18 @@ class Trajectory(eqx.Module):
         motion = lambda tree: [getattr(tree, name) for name in ("q", "v", "p", "multipliers") if name in self.fields]
         factor = jnp.where(self.successful, 1.0, jnp.nan).astype(self.t.dtype)
         return eqx.tree_at(motion, self, [factor * column for column in motion(self)])
+
+
+def first_failed(results: Int[Array, "*batch"], of: str) -> tuple[tuple[int, ...], str] | None:
+    """The first member of a batch that failed, and how a message about it begins; `None` if none did. One motion is the member `()`."""
+    codes = known(results)
+    if codes is None:
+        raise ModelError(f"check reads numbers, which jit and vmap hide: call it outside, on the {of} that they return")
+    failed = np.argwhere(codes != Result.SUCCESS)
+    if len(failed) == 0:
+        return None
+    first = tuple(failed[0])
+    return first, f"{name_members(codes)}. Member {member_name(failed[0])}: " if first else ""
 
 
 def _describe_failure(state: State, dt: float, system: System | None, targets: tuple[str, ...]) -> str:
