@@ -96,6 +96,14 @@ def test_pd_drive_is_a_damped_oscillator():
     assert np.abs(angles(system, trajectory, "h") - wanted).max() < 1e-7
 
 
+def test_the_rate_of_a_target_may_be_given():
+    """As a number or a function of time; it is the derivative otherwise."""
+    t, c, speed, one = jnp.array([0.4, 0.1, 0.7, 1.0])
+    for rate, wanted in ((None, np.cos(0.4)), (0.2, 0.2), (lambda t: 5 * t, 2.0)):
+        force = loads.PDDrive("h", 2.0, 0.3, jnp.sin, rate=rate).power(t, c, speed, one)
+        np.testing.assert_allclose(force, 2 * (np.sin(0.4) - 0.1) + 0.3 * (wanted - 0.7), rtol=1e-14)
+
+
 @pytest.fixture(scope="module")
 def controlled():
     """An arm with a limited motor, a limited drive, a spring and a controller that sees both joints."""

@@ -108,6 +108,12 @@ def test_a_rank_that_rises_is_reported(formulation):
         mbd.simulate(system, [0.0, 0.0], [1.0, 0.0], dt=0.1, steps=20, formulation=FORMULATIONS[formulation])
 
 
+def test_a_rank_is_regular_if_it_is_the_one_asked_for():
+    """Neither fewer nor more independent constraints than there are."""
+    system, q0, _ = MOTIONS["redundant"]
+    assert [bool(split.split(system.with_rank(rank), 0.0, q0).regular) for rank in (1, 2, 3)] == [False, True, False]
+
+
 def test_a_chart_that_leaves_the_manifold_is_reported():
     functions = pendulum().functions
     wrong = mbd.System.from_functions(

@@ -38,6 +38,15 @@ def _walk(law, c, dt):
     return work, lost, jnp.append(law.stored(start, c[0]), stored)
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_the_force_at_an_instant_is_that_of_a_short_increment(name):
+    """In both directions, from where a law was bent or loaded within its limit."""
+    law, dt = LAWS[name], jnp.asarray(1e-8)
+    state, c = law.slide(law.start(jnp.zeros(())), jnp.zeros(()), jnp.asarray(0.05), jnp.asarray(0.02)).state, jnp.asarray(0.05)
+    for rate in (0.3, -2.0):
+        assert float(law.force(state, c, jnp.asarray(rate))) == pytest.approx(float(law.slide(state, c, c + rate * dt, dt).force), rel=1e-5)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.0, 1.0), st.floats(-1.0, 1.0), st.floats(-9.0, 0.0))
 def test_plastic_force_is_bounded_at_all_increments(tension, share, power):

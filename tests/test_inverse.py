@@ -162,6 +162,16 @@ def test_schemes_of_other_kinds(arm, scheme):
     np.testing.assert_allclose(back.multipliers, found.trajectory.multipliers, atol=1e-7)
 
 
+@pytest.mark.parametrize("scheme", [mbd.Midpoint(), mbd.schemes.GeneralizedAlpha()], ids=["midpoint", "generalized alpha"])
+def test_inputs_of_a_constant_acceleration_are_exact_at_their_times(scheme):
+    """From the first step on, against a load that grows in time; its value is that of the middle of a step, or of its end."""
+    forces = lambda t, q, v, p, u: jnp.reshape(u, 1) - 6 * t
+    system = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v, forces=forces)
+    wanted = lambda system, t, q: q - 1.5 * t**2
+    found = inverse_dynamics(system, [0.0], [0.0], motion=wanted, inputs=0.0, dt=0.1, steps=5, scheme=scheme)
+    np.testing.assert_allclose(found.inputs, 3 + 6 * found.times, rtol=0, atol=1e-10)
+
+
 def test_orientations_vanish_at_the_wanted_one_alone(arm):
     """Their rows are those of a small rotation near it, and large half a turn away."""
     system, q0 = arm

@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -244,6 +245,8 @@ def test_single_steps(final):
     refused = take(final, -0.05)
     assert refused.status.result == Result.BAD_TIME_STEP and refused.step == final.step
     np.testing.assert_array_equal(refused.q, final.q)
+    blank = eqx.tree_at(lambda state: state.q, refused, jnp.nan * refused.q)
+    assert take(blank, 0.05).status.result == Result.BAD_TIME_STEP  # what went wrong first is told
     with pytest.raises(mbd.ModelError, match="dt must be a positive"):
         mbd.simulation.step(pendulum(), final, jnp.array(-0.05))
 

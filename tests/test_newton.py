@@ -54,6 +54,19 @@ def test_reuse_takes_more_iterations_with_fewer_tangents():
     assert counts[4][0] < counts[1][0] and counts[4][1] > counts[1][1]
 
 
+def test_a_residual_that_stops_falling_at_rounding_is_a_root():
+    """Large terms cancel in two equations that are nearly the same, so that rounding moves the unknowns by more than a last step may."""
+    weights = jnp.arange(10.0, 20.0)
+
+    def fn(x, a):
+        angle = 1e3 * weights * x[:, None]
+        return a @ (x - 1) + jnp.sum(10 * weights * (jnp.sin(angle) ** 2 + jnp.cos(angle) ** 2 - 1), axis=1)
+
+    solution = mbd.Newton()(fn, jnp.array([1.5, 1.0]), jnp.array([[1.0, 1.0], [1.0, 1.0 + 1e-6]]))
+    assert solution.result == mbd.Result.SUCCESS and solution.residual < 1e-13
+    np.testing.assert_allclose(solution.value, [1.0, 1.0], rtol=0, atol=1e-6)
+
+
 def test_codes_of_failure():
     assert mbd.Newton(max_steps=2)(cubic, jnp.array([30.0, 1.0]), jnp.array(8.0)).result == mbd.Result.NOT_CONVERGED
     assert mbd.Newton()(lambda x, a: jnp.log(x - a), jnp.array([0.5]), jnp.array(1.0)).result == mbd.Result.NON_FINITE

@@ -40,6 +40,16 @@ def test_legendre_transforms_written_out(trajectory):
         np.testing.assert_allclose(post.momentum(SYSTEM, trajectory, "projected")[row], Q @ right[row - 1], atol=1e-11)
 
 
+def test_projected_momenta_of_a_scheme_that_carries_its_own_are_tangent():
+    """Of a unit mass on a unit circle: what of the momentum is along the rod is taken off."""
+    system = pendulum()
+    trajectory = mbd.simulate(system, [1.0, 0.0], [0.0, 1.0], dt=0.05, steps=10, scheme=mbd.EnergyMomentum())
+    q, p = np.asarray(trajectory.q), np.asarray(trajectory.p)
+    along = np.sum(q * p, axis=1, keepdims=True)
+    assert np.abs(along).max() > 1e-3
+    np.testing.assert_allclose(post.momentum(system, trajectory, "projected"), p - along * q, rtol=0, atol=1e-12)
+
+
 def test_hidden_velocity_constraints_of_a_moving_wire_are_taken_in_the_middle():
     """(45) written out for the plane that turns: its normal, and the rate of that, half a step on."""
     dt, rate, start = 0.05, 3.0, np.array([np.sin(0.7), 0.0, -np.cos(0.7)])

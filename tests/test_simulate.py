@@ -140,6 +140,13 @@ def test_a_batch_survives_a_bad_member():
     assert np.all(np.isfinite(gradient)) and gradient[1] == pytest.approx(1.0)
 
 
+def test_a_reduction_sees_no_step_that_failed():
+    """Steps and the time that they took, of a motion that ends on its way."""
+    save = mbd.Save("end", reduce=lambda total, row: (total[0] + 1, row.t), initial=(0, 0.0))
+    motion = mbd.simulate(FALLING, [1.0], dt=0.03, steps=30, save=save, throw=False)
+    assert motion.reached == motion.reduced[0] == 15 and motion.reduced[1] == pytest.approx(0.45)
+
+
 def test_a_failure_inside_jit_is_loud():
     with pytest.raises(Exception, match="a step failed"):
         jax.block_until_ready(jax.jit(lambda h: mbd.simulate(FALLING, h, dt=0.03, steps=30).q)(jnp.array([1.0])))

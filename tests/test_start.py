@@ -33,6 +33,13 @@ def test_project_changes_nothing_that_is_consistent_and_velocity_least():
     np.testing.assert_allclose(v, [0.0, 2.0], atol=1e-15)
 
 
+def test_project_refuses_what_was_not_solved_to_the_end():
+    """One iteration leaves the length within what a start may be off, but not at rounding."""
+    with pytest.raises(mbd.ModelError, match="not reached from this guess"):
+        mbd.project(pendulum(), [1.0001, 0.0], newton=mbd.Newton(max_steps=1))
+    assert mbd.project(pendulum(), [1.0001, 0.0])[0][0] == pytest.approx(1, abs=1e-15)
+
+
 def test_project_follows_moving_constraints():
     bead, t = bead_on_moving_wire(), 0.4
     q, v = mbd.project(bead, [0.5, 0.4, -0.6], t=t)

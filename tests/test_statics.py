@@ -199,3 +199,10 @@ def test_what_cannot_rest_is_told():
         mbd.statics.equilibrium_path(system, q, steps=2, first=0.0)
     with pytest.raises(mbd.ModelError, match="step along the path 1 of 2"):
         mbd.statics.equilibrium_path(system, q, steps=2)
+
+
+def test_a_position_of_rest_off_the_constraints_is_told():
+    """Twice the same plane, until the second one starts to bend on the way to where a spring rests."""
+    planes = lambda t, q, p: jnp.array([q[1], q[1] + jnp.maximum(q[0] - 0.35, 0) ** 2])
+    system = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v - 0.5 * (q[0] - 1) ** 2, constraints=planes)
+    assert mbd.equilibrium(system, jnp.zeros(2), throw=False).results.tolist() == [mbd.Result.RANK_CHANGED]

@@ -43,12 +43,13 @@ RIGID = {
 
 @pytest.mark.parametrize("name", RIGID)
 def test_a_pushed_body(name):
-    """$\\ddot x = \\cos 3t$, by schemes of rigid bodies."""
+    """$\\ddot x = \\cos 3t$ by a force, and $\\ddot y = \\cos 3t$ by a potential that depends on time, by schemes of rigid bodies."""
     push = mbd.Force("ball", lambda t: jnp.array([1.0, 0.0, 0.0]) * jnp.cos(3 * t))
-    system, q0 = mbd.assemble(mbd.Mechanism({"ball": mbd.RigidBody.sphere(1.0, 0.5)}, {}, [push]))
+    pull = mbd.Potential(lambda t, a, b, p: -jnp.cos(3 * t) * a.origin[1], "ball")
+    system, q0 = mbd.assemble(mbd.Mechanism({"ball": mbd.RigidBody.sphere(1.0, 0.5)}, {}, [push, pull]))
     run = lambda dt, steps: mbd.simulate(system, q0, dt=dt, steps=steps, scheme=RIGID[name])
-    exact = ((1 - np.cos(3.0)) / 9, np.sin(3.0) / 3)
-    for errors in errors_after(1.0, COUNTS, run, exact, lambda motion: (motion.q[:, 0], motion.v[:, 0])):
+    exact = ((1 - np.cos(3.0)) / 9, (1 - np.cos(3.0)) / 9, np.sin(3.0) / 3, np.sin(3.0) / 3)
+    for errors in errors_after(1.0, COUNTS, run, exact, lambda motion: (*motion.q[:, :2].T, *motion.v[:, :2].T)):
         assert abs(post.order([1 / count for count in COUNTS], errors) - 2) < 0.2
 
 

@@ -230,6 +230,16 @@ def test_the_crank_of_a_four_bar_turns_many_times(planar):
     np.testing.assert_allclose(np.diff(energy), work, rtol=0, atol=1e-13 * energy.max())
 
 
+def test_a_load_on_the_second_angle_of_a_joint_counts_that_one():
+    """Both angles of a Cardan joint change as their rates say."""
+    cross = mbd.Joint(mbd.Universal((0.0, 0.0, 1.0), (1.0, 0.0, 0.0)), "ground", "yoke", at=(0.0, 0.0, 0.0))
+    bodies, motor = {"yoke": mbd.RigidBody(1.0, (0.2, 0.25, 0.3))}, mbd.JointForce("cross", 0.5, index=1)
+    system, q0 = mbd.assemble(mbd.Mechanism(bodies, {"cross": cross}, [motor]), {})
+    run = mbd.simulate(system, q0, mbd.joint_velocities(system, q0, {"cross": (3.0, 4.0)}), dt=0.01, steps=4)
+    turned, rates = (read(system, run)["cross"] for read in (post.joint_coordinates, post.joint_rates))
+    np.testing.assert_allclose(np.diff(turned, axis=0), 0.005 * (rates[1:] + rates[:-1]), rtol=0, atol=1e-4)
+
+
 @pytest.mark.slow
 def test_angles_of_cardan_and_cylindrical_joints_pass_half_a_turn():
     """The work of motors on both angles of a Cardan joint is the change of energy, that of springs on the sleeve included."""

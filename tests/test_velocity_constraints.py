@@ -245,3 +245,14 @@ def test_constraints_that_come_to_contradict_each_other_are_named():
     assert int(failure.value.trajectory.reached) == 5
     with pytest.raises(mbd.ModelError, match="number 2 changes at the rate"):
         mbd.simulate(system, jnp.zeros(3), jnp.array([1.0, 0.0, 2.0]), t0=2.0, dt=0.1, steps=10)
+
+
+def test_what_slips_in_a_step_that_fails_is_named():
+    """One iteration does not find a step along a curve; constraints on velocities count after the one on positions, which holds."""
+    system = mbd.System.from_functions(
+        lambda t, q, v, p: 0.5 * v @ v,
+        constraints=lambda t, q, p: q[2:],
+        velocity_constraints=lambda t, q, v, p: jnp.array([v[1] - v[0] * jnp.sin(5 * q[0])]),
+    )
+    with pytest.raises(mbd.SimulationError, match=r"NOT_CONVERGED.*Worst constraint.*number 1"):
+        mbd.simulate(system, jnp.zeros(3), jnp.array([1.0, 0.0, 0.0]), dt=0.1, steps=2, newton=mbd.Newton(max_steps=1))
