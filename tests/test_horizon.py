@@ -250,6 +250,13 @@ def test_least_squares():
     """A valley that bends, by two equations; a fit with residual, and its derivative; directions that nothing sees stay as they were."""
     valley = lambda x, a: (jnp.array([10 * (x[1] - x[0] ** 2), 1 - a * x[0]]), jnp.array(True))
     found = least_squares(valley, jnp.array([-1.2, 1.0]), 1.0)
+    with pytest.raises(mbd.ModelError, match="there is no target 'frist'; did you mean 'first'"):
+        far.require({"frist": 0.1})
+    lost = eqx.tree_at(lambda f: f.missed, far, {"first": far.missed["first"].at[100].set(jnp.nan)})
+    with pytest.raises(mbd.SimulationError, match=r"target 'first' is infinite or NaN at t = 2.5"):
+        lost.require(1.0)
+    with pytest.raises(mbd.ModelError, match="require reads the numbers"):
+        jax.jit(lambda found: found.require(1.0))(far)
     assert found.result == mbd.Result.SUCCESS
     np.testing.assert_allclose(found.value, [1.0, 1.0], atol=1e-12)
     t = jnp.linspace(0, 1, 9)
