@@ -227,6 +227,8 @@ def test_inputs_of_paths_that_begin_at_rest_are_of_order_two():
         (lambda: Servo(Coordinate("a", 1.0), []), "needs inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"v": 1.0}), "weights of a Servo must be given like its inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"u": -1.0}), "weights of a Servo must be"),
+        (lambda: Servo(Coordinate("a", 1.0), "u", weights={"u": "x"}), "weights of a Servo must be"),
+        (lambda: Path([0.0, 1.0], [0.0, 1.0], degree=4, rest=True), "degree of a Path must be 3, 5 or 7"),
     ],
 )
 def test_mistakes_are_told_where_they_are_made(make, message):

@@ -78,3 +78,24 @@ def test_starts_that_inputs_cannot_drive_tell_when_and_what_else():
         run(lifted(lambda u: u), [0.0], both)
     with pytest.raises(mbd.ModelError, match=r"at t = 0.5 the input 'control' drives only 0 .* inputs must act with a slope"):
         run(lifted(lambda u: u**2), [0.0], {"first": both["first"]})
+
+
+def test_what_is_given_is_not_unknown():
+    with pytest.raises(mbd.ModelError, match="controls give 'motor', which the inputs"):
+        system, q0 = wheel(None)
+        mbd.simulate(system, q0, servo=Servo(Coordinate("hinge", way), "motor"), controls={"motor": jnp.ones(20)}, **RUN)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Function(lambda t, q, p: q[0], lambda t: jnp.zeros(3)), r"target 'x': its function returns .* \(\), but its history .* \(3,\)"),
+        (Function(lambda t, q, p: q[:2], lambda t: jnp.zeros((2, 1))), r"target 'x': .* \(2,\), but its history .* \(2, 1\)"),
+        (Coordinate("hinge", lambda t: jnp.zeros(2)), r"target 'x': a coordinate of joint 'hinge' is one number.*\(2,\)"),
+    ],
+)
+def test_targets_are_wanted_in_the_shape_in_which_they_are_measured(target, message):
+    system, q0 = wheel(None)
+    with pytest.raises(mbd.ModelError, match=message):
+        Servo({"x": target}, "motor").rows(system, q0)
+    assert len(Servo(Function(lambda t, q, p: q[:2], lambda t: 0.0), "motor").rows(system, q0)) == 2
