@@ -59,8 +59,8 @@ _MEANING = {
     Result.TURNED_OVER: "a body turned by almost half a turn, or inside out, in one step; take a smaller dt",
     Result.LOST_TURN: "the counted angle of a joint changed by half or full turns that its bodies did not make; take a smaller dt",
     Result.NOT_DRIVEN: "no inputs were found with which the step meets the targets of its servo: the wanted motion is out of reach, passes "
-    "a singular position, jumps, or is driven by too few inputs or through springs; change the motion, the inputs or the start, or take a "
-    "smaller dt",
+    "a singular position, jumps, takes more than the limits of the inputs, or is driven by too few inputs or through springs; change the "
+    "motion, the inputs or the start, or take a smaller dt",
     Result.INCONSISTENT_POSITION: "the position at the start does not fulfil the constraints (joints do not meet, or parameters changed "
     "and q0 did not); mbd.project(system, q0, v0) finds the nearest start that does, and assemble(..., solve=True) closes a mechanism",
     Result.INCONSISTENT_VELOCITY: "the velocity at the start is not tangent to the constraints, or none was found that leads to q1; "

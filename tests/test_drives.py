@@ -156,7 +156,9 @@ def test_forces_by_name(controlled):
     np.testing.assert_allclose(found["motor"].power, found["motor"].force * first_rate, rtol=1e-12)
     by_time = post.load_forces(system, trajectory, lambda t: {"motor": t})
     np.testing.assert_allclose(by_time["motor"].force, saturated(trajectory.t, 4.0), rtol=1e-12)
-    for wrong in (None, {"motor": torque}, {"other": rows}):
+    steps = np.append(torque[0], torque)
+    np.testing.assert_allclose(post.load_forces(system, trajectory, {"motor": torque})["motor"].force, saturated(jnp.asarray(steps), 4.0))
+    for wrong in (None, {"motor": torque[1:]}, {"other": rows}):
         with pytest.raises(mbd.ModelError, match="motor"):
             post.load_forces(system, trajectory, wrong)
 

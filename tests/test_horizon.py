@@ -215,6 +215,20 @@ def test_mechanism_with_motors_and_redundant_constraints():
     np.testing.assert_allclose(again.q, found.trajectory.q, atol=1e-10)
 
 
+def test_some_of_the_inputs_beside_others_that_are_given():
+    """A mass behind a spring, and a push that is known beside the force that is looked for: only their sum matters."""
+    push = lambda t, q, v, p, u: jnp.array([0.0, u["force"] + u["push"]])
+    pair = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v - 0.5 * (q[1] - q[0]) ** 2, forces=push)
+    target = lambda system, t, q: q[0] - ramp(t / 2)
+    find = lambda controls: follow(pair, [0.0, 0.0], targets=target, inputs="force", controls=controls, dt=0.1, steps=20)
+    times = 0.1 * (np.arange(20) + 0.5)
+    plain, rows, by_time = find({"push": jnp.zeros(20)}), find({"push": times}), find(lambda t: {"push": t})
+    np.testing.assert_allclose(rows.inputs["force"] + times, plain.inputs["force"], atol=1e-6)
+    np.testing.assert_allclose(by_time.inputs["force"], rows.inputs["force"], atol=1e-9)
+    again = mbd.simulate(pair, [0.0, 0.0], dt=0.1, steps=20, controls=rows.inputs | {"push": times})
+    np.testing.assert_allclose(again.q, rows.trajectory.q, atol=1e-12)
+
+
 def test_failures_tell_what_to_do(chain, pulled):
     with pytest.raises(mbd.ModelError, match="forces of this system take none"):
         free = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v)
@@ -236,6 +250,13 @@ def test_failures_tell_what_to_do(chain, pulled):
     with pytest.raises(mbd.SimulationError, match=r"missed by 5.00e-01 at t = 2.5, .* out of reach") as error:
         far.require({"first": 0.1})
     assert error.value.trajectory is far.trajectory
+    with pytest.raises(mbd.ModelError, match="there is no target 'frist'; did you mean 'first'"):
+        far.require({"frist": 0.1})
+    lost = eqx.tree_at(lambda f: f.missed, far, {"first": far.missed["first"].at[100].set(jnp.nan)})
+    with pytest.raises(mbd.SimulationError, match=r"target 'first' is infinite or NaN at t = 2.5"):
+        lost.require(1.0)
+    with pytest.raises(mbd.ModelError, match="require reads the numbers"):
+        jax.jit(lambda found: found.require(1.0))(far)
     with pytest.raises(mbd.SimulationError, match="no optimum after 2 iterations"):
         eqx.tree_at(lambda f: (f.result, f.iterations), pulled[0], (jnp.int32(mbd.Result.NOT_CONVERGED), 2)).check()
     blank = eqx.tree_at(lambda f: (f.result, f.missed), pulled[0], (jnp.int32(mbd.Result.NON_FINITE), {"first": far.missed["first"] / 0}))

@@ -210,7 +210,19 @@ def test_paths_go_through_their_samples():
         np.testing.assert_allclose(jnp.einsum("ijk,jk->i", derivatives, values), path(0.7), atol=1e-13)
     smooth = Path([0.0, 1.0], [0.0, 1.0], rest=True)
     s = np.linspace(0, 1, 5)
-    np.testing.assert_allclose(jax.vmap(smooth)(s), 10 * s**3 - 15 * s**4 + 6 * s**5, atol=1e-14)
+    np.testing.assert_allclose(jax.vmap(smooth)(s), 35 * s**4 - 84 * s**5 + 70 * s**6 - 20 * s**7, atol=1e-13)
+    shorter = Path([0.0, 1.0], [0.0, 1.0], degree=5, rest=True)
+    np.testing.assert_allclose(jax.vmap(shorter)(s), 10 * s**3 - 15 * s**4 + 6 * s**5, atol=1e-14)
+
+
+def test_inputs_of_paths_that_begin_at_rest_are_of_order_two():
+    """They begin without jerk, which would alternate in the inputs all along the motion."""
+    path = Path([0.0, 0.3, 1.0], [0.0, 0.4, 1.0], rest=True)
+    mass = mbd.System.from_functions(lambda t, q, v, p: 0.5 * v @ v, forces=lambda t, q, v, p, u: u[None])
+    find = lambda steps: inverse_dynamics(mass, [0.0], motion=Function(lambda t, q, p: q[0], path), inputs=0.0, dt=1 / steps, steps=steps)
+    exact = jax.vmap(jax.jacfwd(jax.jacfwd(path)))
+    errors = [np.max(np.abs(found.inputs - exact(found.times))) for found in map(find, (40, 80))]
+    assert 1.9 < np.log2(errors[0] / errors[1]) < 2.1
 
 
 @pytest.mark.parametrize(
@@ -225,6 +237,8 @@ def test_paths_go_through_their_samples():
         (lambda: Servo(Coordinate("a", 1.0), []), "needs inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"v": 1.0}), "weights of a Servo must be given like its inputs"),
         (lambda: Servo(Coordinate("a", 1.0), "u", weights={"u": -1.0}), "weights of a Servo must be"),
+        (lambda: Servo(Coordinate("a", 1.0), "u", weights={"u": "x"}), "weights of a Servo must be"),
+        (lambda: Path([0.0, 1.0], [0.0, 1.0], degree=4, rest=True), "degree of a Path must be 3, 5 or 7"),
     ],
 )
 def test_mistakes_are_told_where_they_are_made(make, message):

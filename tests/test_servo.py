@@ -237,7 +237,7 @@ def chain(count):
     ("places", "inputs", "message"),
     [
         ((0,), ("end", "idle"), "at t = 0 the inputs 'end', 'idle' drive only 0 of the 1 .* 'mass 0'.*'idle'.*horizon"),
-        ((0, 1), ("end",), "2 components, but there are only 1 inputs, 'end'"),
+        ((0, 1), ("end",), "2 components, but there is only input 'end'"),
         ((0, 1), ("end", "idle"), "drive only 1 of the 2 components of the targets 'mass 0', 'mass 1'.* 'idle' moves none"),
     ],
     ids=["through a spring", "too few", "one that does not act"],

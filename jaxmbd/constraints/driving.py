@@ -14,6 +14,7 @@ from ..errors import ModelError, Result
 from ..numerics.arrays import known
 from ..numerics.compile import compiled
 from ..numerics.lapack import singular_values, solve
+from ..numerics.newton import Newton
 from ..system import Scalar, System, Vector
 from .calculus import constraint_jacobian, mass_matrix
 from .counts import position_count
@@ -25,13 +26,13 @@ from .units import row_size, sizes
 
 
 def response(
-    system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree, at: Split
+    system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree, at: Split, inputs: PyTree = None
 ) -> tuple[Float[Array, "n k"], Float[Array, "n k"], Float[Array, "r k"]]:
-    """Forces of a unit of each input, accelerations of the coordinates by it within the constraints that a split picks, and of the
-    targets, $D$.
+    """Forces of a unit of each input more than `inputs`, which are zero by default, accelerations of the coordinates by it within the
+    constraints that a split picks, and of the targets, $D$.
     """
-    zero = jnp.zeros(servo.size, q.dtype)
-    pushed = jax.jacfwd(lambda u: system.forces(t, q, v, servo.control(given, servo.inputs(u))))(zero)
+    about = jnp.zeros(servo.size, q.dtype) if inputs is None else ravel_pytree(inputs)[0]
+    pushed = jax.jacfwd(lambda u: system.forces(t, q, v, servo.control(given, servo.inputs(u))))(about)
     M, G = mass_matrix(system, t, q, v), at.independent(constraint_jacobian(system, t, q))
     none = jnp.zeros((G.shape[0], G.shape[0]), q.dtype)
     moved = solve(jnp.block([[M, G.T], [G, none]]), jnp.pad(pushed, ((0, G.shape[0]), (0, 0))))[: q.size]
@@ -45,21 +46,29 @@ def least_inputs(D: Float[Array, "r k"], servo: Servo) -> Float[Array, "k r"]:
 
 
 def first_inputs(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree) -> Float[Array, " k"]:
-    r"""Inputs with which targets stay met at a start, $\ddot b = \ddot\gamma$, for schemes that begin with accelerations."""
-    manifold, one, none = manifold_at(system, t, q), jnp.ones_like(t), jnp.zeros(servo.size, q.dtype)
-    free, _ = manifold.acceleration(v, servo.control(given, servo.inputs(none)))
-    rate = lambda t, q, v: jax.jvp(lambda t, q: servo.residual(system, t, q), (t, q), (one, v))[1]
-    missed = jax.jvp(rate, (t, q, v), (one, v, free))[1]
-    *_, D = response(system, t, q, v, servo, given, manifold.split())
+    r"""Inputs with which targets stay met at a start, $\ddot b = \ddot\gamma$, for schemes that begin with accelerations; zero if
+    there are none.
+    """
+    *_, D = response(system, t, q, v, servo, given, manifold_at(system, t, q).split())
     W = least_inputs(D, servo)
-    return -W @ solve(D @ W, missed)
+    found = Newton()(_bent_away, jnp.zeros(len(D), q.dtype), (system, t, q, v, servo, given, W))
+    return W @ jnp.where(found.result == Result.SUCCESS, found.value, 0)
 
 
-def cosines(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree) -> Float[Array, "r k"]:
+def _bent_away(nu: Float[Array, " r"], args: tuple) -> Float[Array, " r"]:
+    r"""By how much $\ddot b$ misses $\ddot\gamma$ with inputs that are combinations of directions."""
+    system, t, q, v, servo, given, directions = args
+    one, control = jnp.ones_like(t), servo.control(given, servo.inputs(directions @ nu))
+    acceleration, _ = manifold_at(system, t, q).acceleration(v, control)
+    rate = lambda t, q, v: jax.jvp(lambda t, q: servo.residual(system, t, q), (t, q), (one, v))[1]
+    return jax.jvp(rate, (t, q, v), (one, v, acceleration))[1]
+
+
+def cosines(system: System, t: Scalar, q: Vector, v: Vector, servo: Servo, given: PyTree, inputs: PyTree = None) -> Float[Array, "r k"]:
     """What inputs do to targets, each as a cosine between the motion that an input makes and the one that a target asks for, times that
     between this motion and the force of the input, which vanishes where constraints take all of it.
     """
-    pushed, moved, D = response(system, t, q, v, servo, given, manifold_at(system, t, q).split())
+    pushed, moved, D = response(system, t, q, v, servo, given, manifold_at(system, t, q).split(), inputs)
     size = sizes(system, q)
     slopes = jax.jacfwd(lambda q: servo.residual(system, t, q))(q) * size
     lengths, efforts = row_size((moved / size[:, None]).T), row_size((pushed * size[:, None]).T)
@@ -104,11 +113,13 @@ def check_driving(system: System, t: Scalar, q: Vector, v: Vector | None, dt: Sc
     """
     if servo is None:
         return None
-    rows = servo.rows(system, q)
+    rows, now = servo.rows(system, q), known(t)
     if len(rows) > servo.size:
+        when = "" if now is None else f"at t = {float(now):g} "
         raise ModelError(
-            f"the targets {_listed(dict.fromkeys(rows))} have {len(rows)} components, but there are only {servo.size} inputs, "
-            f"{_listed(servo.input_names)}, to meet them: give more inputs, or fewer targets"
+            f"{when}the targets {_listed(dict.fromkeys(rows))} have {len(rows)} components, but "
+            f"there {'is' if servo.size == 1 else 'are'} only {_inputs(servo)} to meet them: give more inputs, or fewer targets, or "
+            "approach them over the whole horizon at once with mbd.inverse.follow"
         )
     found = _driving(*jax.lax.stop_gradient((system, t, q, v, dt, servo, given)))
     code = known(found.verdict.result)
@@ -130,9 +141,10 @@ def _why_not_driven(servo: Servo, rows: tuple[str, ...], cosines: np.ndarray, t:
     told = f"; {_listed(idle)} moves none of them" if idle else ""
     told += f"; {_listed(dict.fromkeys(unmoved))} is moved by no input" if unmoved else ""
     return (
-        f"at t = {t:g} the inputs {_listed(servo.input_names)} drive only {found} of the {len(rows)} components of the targets "
-        f"{_listed(dict.fromkeys(rows))} by their accelerations{told}. Give other inputs or targets, start away from a singular position, "
-        "or approach a motion that is driven through springs or pendula over the whole horizon at once"
+        f"at t = {t:g} the {_inputs(servo)} {'drives' if servo.size == 1 else 'drive'} only {found} of the {len(rows)} components of the "
+        f"targets {_listed(dict.fromkeys(rows))} by their accelerations{told}. Give other inputs or targets, start away from a singular "
+        "position, or approach a motion that is driven through springs or pendula over the whole horizon at once with mbd.inverse.follow; "
+        "inputs must act with a slope where they are zero, unlike u**2"
     )
 
 
@@ -163,6 +175,11 @@ def _renumbered(verdict: Verdict, before: int, targets: int) -> Verdict:
 def _tolerance(dtype: Any) -> float:
     """Cosines below this are rounding."""
     return float(jnp.finfo(dtype).eps) ** 0.5
+
+
+def _inputs(servo: Servo) -> str:
+    """All inputs by name."""
+    return f"input{'' if servo.size == 1 else 's'} {_listed(servo.input_names)}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -64,12 +64,16 @@ class Servo(eqx.Module):
     def __init__(self, targets: Any, inputs: Any, weights: Any = None):
         named = targets_by_name(targets)
         self.names, self.targets = tuple(named), tuple(named.values())
-        self.unknown = jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)), _template(inputs))
-        given: Any = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template(weights)
+        self.unknown = jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)), _template("inputs", inputs))
+        given: Any = jax.tree.map(np.ones_like, self.unknown) if weights is None else _template("weights", weights)
         structures: list[Any] = [jax.tree.structure(given), jax.tree.structure(self.unknown)]
         if structures[0] != structures[1]:
             raise ModelError("weights of a Servo must be given like its inputs, a number for each")
         self.weights = jax.tree.map(lambda weight, like: positive("weights of a Servo", weight, np.shape(like)), given, self.unknown)
+
+    @property
+    def _named(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self.targets, strict=True))
 
     @property
     def input_names(self) -> list[str]:
@@ -87,12 +91,12 @@ class Servo(eqx.Module):
     def rows(self, system: System, q: Vector) -> tuple[str, ...]:
         """The name of the target that each row belongs to."""
         t = jnp.zeros((), q.dtype)
-        counts = [jax.eval_shape(lambda target=target: jnp.ravel(target.residual(system, t, q))).size for target in self.targets]
+        counts = [jax.eval_shape(lambda each=each: target_rows(each, system, t, q)).size for each in self._named]
         return tuple(name for name, count in zip(self.names, counts, strict=True) for _ in range(count))
 
     def residual(self, system: System, t: Scalar, q: Vector) -> Float[Array, " r"]:
         """All targets, zero where they are met."""
-        return jnp.concatenate([jnp.ravel(target.residual(system, t, q)) for target in self.targets]).astype(q.dtype)
+        return jnp.concatenate([target_rows(each, system, t, q) for each in self._named])
 
     def inputs(self, u: Float[Array, " k"]) -> PyTree:
         """Inputs by their names from a vector."""
@@ -102,15 +106,32 @@ class Servo(eqx.Module):
 
     def control(self, given: PyTree, inputs: PyTree) -> PyTree:
         """The control of a step: what is given, completed by the inputs."""
-        if given is None:
-            return inputs
-        if not isinstance(given, dict) or not isinstance(inputs, dict):
-            raise ModelError("controls beside a servo must be a dictionary of the entries that are not unknown; the servo's inputs too")
-        return {**given, **inputs}
+        return completed(given, inputs)
 
     def astype(self, dtype) -> "Servo":
         """The same with every number in `dtype`."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_parameter(leaf) else leaf, self)
+
+
+def target_rows(named: tuple[str, Any], system: System, t: Scalar, q: Vector) -> Float[Array, " k"]:
+    """The residual of a target as a vector in the dtype of the coordinates; errors in it begin with its name."""
+    name, target = named
+    try:
+        return jnp.ravel(jnp.asarray(target.residual(system, t, q))).astype(q.dtype)
+    except ModelError as error:
+        raise type(error)(f"target {name!r}: {error}") from error
+
+
+def completed(given: PyTree, inputs: PyTree) -> PyTree:
+    """Controls that are given, completed by inputs that are not."""
+    if given is None:
+        return inputs
+    if not isinstance(given, Mapping) or not isinstance(inputs, Mapping):
+        raise ModelError("controls beside unknown inputs must be a dictionary of the entries that are not unknown; the inputs too")
+    twice = [name for name in given if name in inputs]
+    if twice:
+        raise ModelError(f"controls give {', '.join(map(repr, twice))}, which the inputs that are to be found name too: leave out either")
+    return {**given, **inputs}
 
 
 def with_targets(system: System, servo: Servo, q: Vector) -> System:
@@ -169,12 +190,12 @@ def _as_pytree(leaf: Any) -> Any:
     return Partial(leaf) if callable(leaf) else leaf
 
 
-def _template(inputs: Any) -> PyTree:
-    """Unknown entries of a control, from names or from numbers like them."""
+def _template(called: str, inputs: Any) -> PyTree:
+    """Unknown entries of a control, or weights of them, from names or from numbers like them."""
     if isinstance(inputs, str):
         inputs = [inputs]
     if isinstance(inputs, list | tuple) and inputs and all(isinstance(name, str) for name in inputs):
         inputs = dict.fromkeys(inputs, 0.0)
     if not jax.tree.leaves(inputs):
-        raise ModelError("a Servo needs inputs: names of entries of the control, or numbers like it")
-    return jax.tree.map(lambda leaf: real("inputs of a Servo", leaf, (), (None,), (None, None)), inputs)
+        raise ModelError(f"a Servo needs {called}: names of entries of the control, or numbers like it")
+    return jax.tree.map(lambda leaf: real(f"{called} of a Servo", leaf, (), (None,), (None, None)), inputs)

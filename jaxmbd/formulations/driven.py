@@ -1,7 +1,7 @@
 """Steps whose inputs are unknown, and which have as many targets to meet."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -11,16 +11,19 @@ from jaxtyping import Array, Float, PyTree
 
 from ..constraints.driving import least_inputs, response
 from ..constraints.manifold import manifold_at
+from ..constraints.split import Split
+from ..constraints.units import within
 from ..schemes import AbstractScheme, Samples, StepInput
-from .base import AbstractFormulation, Moves, Problem
+from .base import AbstractFormulation, Moves, Problem, extent
 
 
 class Driven(AbstractFormulation):
     r"""The equations of a formulation and of its servo, $b(t_1, q_1) = \gamma(t_1)$, with the inputs of the step beside its unknowns.
 
-    Inputs are counted as $h^2 u$, like multipliers. Of more inputs than targets the least ones are $u = W^{-1} D^T \nu$, with the
-    response $D$ of the targets to inputs in the middle of the step, and $\nu$ are the unknowns. Tangents of Newton's method leave out
-    how $D$ changes within the step, which is little; derivatives of the solution are `exact`.
+    Inputs are counted as $h^2 u$, like multipliers, and their size is that with which they move a coordinate by its extent. Of more inputs
+    than targets the least ones are $u = W^{-1} D^T \nu$, with the response $D$ of the targets to inputs in the middle of the step, and
+    $\nu$ are the unknowns. Tangents of Newton's method leave out how $D$ changes within the step, which is little; derivatives of the
+    solution are `exact`.
     """
 
     inner: AbstractFormulation
@@ -28,13 +31,11 @@ class Driven(AbstractFormulation):
 
     def prepare(self, scheme: AbstractScheme, step: StepInput) -> Problem:
         problem = self.inner.prepare(scheme, step)
-        whole = manifold_at(step.system, step.t0, step.q0).split() if _redundant(step) else None
-        return dataclasses.replace(problem, whole=whole)
+        return dataclasses.replace(problem, whole=manifold_at(step.system, step.t0, step.q0).split())
 
     def guess(self, moves: Moves, problem: Problem) -> tuple[Array, Array]:
         x, size = self.inner.guess(moves, problem)
-        more = (0, _rows(problem.step))
-        return jnp.pad(x, more), jnp.pad(size, more)
+        return jnp.pad(x, (0, _rows(problem.step))), jnp.concatenate([size, self._reach(moves, problem)])
 
     def residual(self, x: Array, problem: Problem) -> Array:
         own, moves, step = self._own(x, problem), self.moves(x, problem), problem.step
@@ -44,7 +45,7 @@ class Driven(AbstractFormulation):
 
     def differentiated(self, step: StepInput, problem: Problem) -> tuple[AbstractFormulation, Problem]:
         twin, variable = self.inner.differentiated(step, problem)
-        own = twin is self.inner and problem.whole is None
+        own = twin is self.inner and not _redundant(step)
         return self if own else Driven(twin, exact=True), dataclasses.replace(variable, whole=problem.whole)
 
     def restated(self, x: Array, moves: Moves, problem: Problem, twin: Any, variable: Problem) -> Array:
@@ -65,18 +66,22 @@ class Driven(AbstractFormulation):
         """The inputs of the step, by name."""
         step = problem.step
         u = x[x.size - _rows(step) :] / step.dt**2
-        if problem.whole is None:
+        if not _redundant(step):
             return step.servo.inputs(u)
         near = (step, self.moves(x, problem)[-1])
-        about, move = near if self.exact else jax.lax.stop_gradient(near)
-        given, middle = mean_control(about.control), about.q0 + 0.5 * move
-        *_, D = response(about.system, about.middle, middle, move / about.dt, about.servo, given, problem.whole)
+        _, D = _answer(*(near if self.exact else jax.lax.stop_gradient(near)), problem)
         return step.servo.inputs(least_inputs(D, step.servo) @ u)
 
     def acting(self, x: Array, problem: Problem) -> StepInput:
         """What is known before the step, with the control that acts in it."""
         step = problem.step
         return dataclasses.replace(step, control=acting_control(step.servo, step.control, self.inputs(x, problem)))
+
+    def _reach(self, moves: Moves, problem: Problem) -> Float[Array, " r"]:
+        """The size of the unknown inputs. They may act in any way, so that they are judged as moves are, unlike multipliers."""
+        moved, D = _answer(problem.step, moves[-1], problem)
+        directions = moved @ least_inputs(D, problem.step.servo) if _redundant(problem.step) else moved
+        return within(directions, extent(moves, problem))
 
     def _own(self, x: Array, problem: Problem) -> Float[Array, " k"]:
         """The unknowns of the inner formulation."""
@@ -95,6 +100,13 @@ def acting_control(servo, given: PyTree, inputs: PyTree) -> PyTree:
 def mean_control(given: PyTree) -> PyTree:
     """A control that is given at several times of a step, in the mean."""
     return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), given.values) if isinstance(given, Samples) else given
+
+
+def _answer(step: StepInput, move: Array, problem: Problem) -> tuple[Float[Array, "n k"], Float[Array, "r k"]]:
+    """Accelerations of coordinates and of targets by each input, in the middle of a step."""
+    middle, given, at = step.q0 + 0.5 * move, mean_control(step.control), cast(Split, problem.whole)
+    _, moved, D = response(step.system, step.middle, middle, move / step.dt, step.servo, given, at)
+    return moved, D
 
 
 def _rows(step: StepInput) -> int:

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from ..errors import ModelError, Result, SimulationError
 from ..numerics.arrays import known
+from ..numerics.naming import look_up
 from ..simulation import Trajectory
 
 
@@ -41,9 +42,7 @@ class Followed(eqx.Module):
 
     def check(self) -> None:
         """Raise unless an optimum was found, and every input has a part in it."""
-        result = known(self.result)
-        if result is None or result.ndim:
-            raise ModelError("check reads the numbers of one motion, which jit and vmap hide or stack: call it outside, on one member")
+        result = self._result("check")
         if result == Result.NON_FINITE:
             self._require_numbers()
             raise SimulationError(
@@ -64,6 +63,13 @@ class Followed(eqx.Module):
                 self.trajectory,
             )
 
+    def _result(self, reader: str) -> np.ndarray:
+        """The code of one motion, if its numbers are seen."""
+        result = known(self.result)
+        if result is None or result.ndim:
+            raise ModelError(f"{reader} reads the numbers of one motion, which jit and vmap hide or stack: call it outside, on one member")
+        return result
+
     def _require_numbers(self) -> None:
         """Raise where a motion was found, and a target is no number along it."""
         for name, missed in self.missed.items():
@@ -75,12 +81,15 @@ class Followed(eqx.Module):
 
     def require(self, tolerance: float | Mapping[str, float]) -> None:
         """Raise where a target is missed by more than a tolerance, telling which and when; the motion stays in the error."""
+        self._result("require")
+        self._require_numbers()
+        named = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(self.missed, tolerance)
+        bounds = {look_up(name, self.missed, "follow: there is no target"): bound for name, bound in named.items()}
         t = np.asarray(self.trajectory.t)
-        for name, missed in self.missed.items():
-            bound = tolerance.get(name, np.inf) if isinstance(tolerance, Mapping) else tolerance
-            far = np.max(np.abs(np.asarray(missed)), axis=-1)
-            if np.any(far > bound):
-                first, worst = np.argmax(far > bound), np.argmax(far)
+        for name, bound in bounds.items():
+            far = np.max(np.abs(np.asarray(self.missed[name])), axis=-1)
+            if np.any(beyond := ~(far <= bound)):  # what is no number too
+                first, worst = np.argmax(beyond), np.argmax(far)
                 raise SimulationError(
                     f"follow: target {name!r} is missed by {far[worst]:.2e} at t = {t[worst]:.6g}, more than {bound:.2e} from "
                     f"t = {t[first]:.6g} on{_why_missed(int(first))}",

@@ -3,7 +3,7 @@ r"""Inputs over a whole horizon by least squares, for motions that are driven th
 Inputs are cubic splines in time; the motion that they lead to is that of `simulate`, and its distance from what is wanted is made least.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..assembly.model import assembly_in
 from ..constraints.inputs import as_coordinates, require_time_step, vector_like
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
-from ..constraints.servo import targets_by_name
+from ..constraints.servo import completed, target_rows, targets_by_name
 from ..errors import ModelError
 from ..formulations import AbstractFormulation, Multipliers
 from ..numerics import lapack
@@ -33,7 +33,7 @@ from ..schemes import AbstractScheme
 from ..simulation import Trajectory, simulate
 from ..system import Scalar, System, Vector, VectorLike
 from .followed import Followed
-from .input_splines import InputSplines, control_like, rows_like
+from .input_splines import InputSplines, as_rows, control_like, rows_like
 
 
 class _Horizon(eqx.Module):
@@ -49,6 +49,7 @@ class _Horizon(eqx.Module):
     effort: Array
     newton: Newton
     splines: InputSplines
+    given: PyTree
     scheme: AbstractScheme | None
     formulation: AbstractFormulation
 
@@ -64,14 +65,14 @@ class _Horizon(eqx.Module):
             scheme=self.scheme,
             formulation=self.formulation,
             newton=self.newton,
-            controls=self.splines.rows(c),
+            controls=completed(self.given, self.splines.rows(c)),
             throw=False,
         )
 
     def missed(self, motion: Trajectory) -> dict[str, Float[Array, "rows k"]]:
         """By how much the targets are missed at the nodes."""
-        at = lambda target: jax.vmap(lambda t, q: _residual(target, self.system, t, q))(motion.t, motion.q)
-        return {name: at(target) for name, target in self.targets.items()}
+        at = lambda named: jax.vmap(lambda t, q: target_rows(named, self.system, t, q))(motion.t, motion.q)
+        return {named[0]: at(named) for named in self.targets.items()}
 
     def residual(self, c: Float[Array, " k"]) -> tuple[Float[Array, " r"], Array]:
         """What is made least, and whether the motion was solved."""
@@ -88,7 +89,8 @@ class _Horizon(eqx.Module):
         """Inputs with which the start is held at rest as well as they can."""
         manifold = manifold_at(self.system.with_step(self.dt), self.t0, self.q0)
         zero, unflatten = ravel_pytree(self.splines.control)
-        acceleration = lambda numbers: manifold.acceleration(jnp.zeros_like(self.q0), unflatten(numbers))[0]
+        control = lambda numbers: completed(jax.tree.map(lambda rows: rows[0], self.given), unflatten(numbers))
+        acceleration = lambda numbers: manifold.acceleration(jnp.zeros_like(self.q0), control(numbers))[0]
         return -lapack.pinv(jax.jacfwd(acceleration)(zero)) @ acceleration(zero)
 
 
@@ -107,6 +109,7 @@ def follow(
     weights: Mapping[str, ArrayLike] | ArrayLike = 1.0,
     effort: PyTree = 0.0,
     guess: PyTree = None,
+    controls: PyTree | Callable = None,
     scheme: AbstractScheme | None = None,
     formulation: AbstractFormulation = Multipliers(),
     newton: Newton = Newton(),
@@ -131,11 +134,12 @@ def follow(
     - `weights`: $w$, a number, or for each target by name a number or one for each of its components. `effort`: $e$, a number, or numbers
       shaped like the inputs.
     - `guess`: inputs to begin with, one row a step, as those of an earlier `Followed`; by default those that hold the start at rest.
+    - `controls`: what other entries the control has, a row a step, or a function of time, which is taken in the middle of the steps.
     - `throw`: raise an error where no optimum is found; otherwise look at `result`, or call `check()` outside `jit` and `vmap`.
 
     Differentiable by everything that it takes in but the guess, also where targets are only approached.
     """
-    horizon = _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, effort, scheme, formulation, newton)
+    horizon = _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, effort, controls, scheme, formulation, newton)
     splines, most = horizon.splines, whole("iterations", iterations, 1)
     rows = None if guess is None else rows_like(splines.control, guess, splines.steps, horizon.q0.dtype)
     begin = splines.constant(_holding(horizon)) if rows is None else splines.nearest(rows)
@@ -176,7 +180,7 @@ def _holding(horizon: _Horizon) -> Float[Array, " channels"]:
     return horizon.holding()
 
 
-def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, effort, scheme, formulation, newton) -> _Horizon:
+def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, effort, controls, scheme, formulation, newton) -> _Horizon:
     """Everything in one dtype, judged where it is seen."""
     if not system.controlled:
         raise ModelError(
@@ -197,18 +201,14 @@ def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, eff
     splines = InputSplines(control_like(given, dtype), whole("steps", steps, 1), whole("every", every, 1))
     efforts = jnp.asarray(_efforts(effort, splines.control), dtype)
     shares = {name: jnp.asarray(_weight(name, weights, sizes), dtype) for name in wanted}
-    return _Horizon(system, q0, v0, t0, dt, wanted, shares, efforts, newton, splines, scheme, formulation)
-
-
-def _residual(target: Any, system: System, t: Scalar, q: Vector) -> Float[Array, " k"]:
-    """The residual of a target as a vector in the dtype of the coordinates."""
-    return jnp.ravel(jnp.asarray(target.residual(system, t, q))).astype(q.dtype)
+    others = as_rows(controls, t0 + dt * (jnp.arange(splines.steps, dtype=dtype) + 0.5))
+    return _Horizon(system, q0, v0, t0, dt, wanted, shares, efforts, newton, splines, others, scheme, formulation)
 
 
 def _size(name: str, target: Any, system: System, t: Scalar, q: Vector) -> int:
     """The number of components of a target, which is tried once and must have a value at the start."""
-    shape = returned(f"target {name!r}", partial(_residual, target), (system, t, q)).shape
-    numbers = known(_residual(target, system, t, q))
+    shape = returned(f"target {name!r}", partial(target_rows, (name, target)), (system, t, q)).shape
+    numbers = known(target_rows((name, target), system, t, q))
     if numbers is not None and not np.isfinite(numbers).all():
         raise ModelError(f"target {name!r} is not finite at the start")
     return shape[0]

@@ -1,5 +1,6 @@
 """Inputs that vary smoothly: cubic splines in time, read in the middle of every step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from scipy.interpolate import BSpline
 
 from ..errors import ModelError
 from ..numerics.arrays import known
+from ..numerics.trial import explained
 
 DEGREE = 3
 """Of the polynomials between two knots."""
@@ -81,6 +83,14 @@ def control_like(inputs: PyTree, dtype) -> PyTree:
     if not leaves or any(isinstance(leaf, str) or callable(leaf) for leaf in leaves):
         raise ModelError("inputs must be names of inputs, or numbers shaped like one control, such as 0.0 or jnp.zeros(2)")
     return jax.tree.map(lambda leaf: jnp.zeros(jnp.shape(leaf), dtype), inputs)
+
+
+def as_rows(controls: PyTree | Callable, times: Float[Array, " steps"]) -> PyTree:
+    """Controls that are given, one row a step: as they are, or the values of a function."""
+    if not callable(controls):
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, times.dtype), controls)
+    with explained("controls"):
+        return jax.vmap(controls)(times)
 
 
 def rows_like(control: PyTree, guess: PyTree, steps: int, dtype) -> PyTree:

@@ -16,13 +16,14 @@ from ..system import Scalar
 
 
 class Path(eqx.Module):
-    """A function of time through samples: a spline of degree 5, or 3, whose derivatives are continuous up to the fourth, or second.
+    """A function of time through samples: a spline of degree $d$, 3, 5 or 7, whose derivatives are continuous up to that of order $d - 1$.
 
     **Arguments**
 
     - `times`: increasing numbers, not hidden by a transformation; `values`, one row a time, may be traced and differentiated.
-    - `rest`: begin and end at rest: the first, and for degree 5 also the second derivative vanish there. Otherwise the pieces next to
-      the ends are one polynomial.
+    - `degree`: by default 5, and 7 with `rest`.
+    - `rest`: begin and end at rest: there the first $(d - 1)/2$ derivatives vanish, with degree 7 acceleration and jerk too. Otherwise the
+      pieces next to the ends are one polynomial.
 
     Outside of the times the polynomial of the first or last piece goes on.
     """
@@ -30,10 +31,13 @@ class Path(eqx.Module):
     breaks: Any
     pieces: Any
 
-    def __init__(self, times: Any, values: Any, degree: Literal[3, 5] = 5, rest: bool = False):
+    def __init__(self, times: Any, values: Any, degree: Literal[3, 5, 7] | None = None, rest: bool = False):
+        degree = (7 if rest else 5) if degree is None else degree
         moments = known(real("times of a Path", times, (None,)))
-        if moments is None or degree not in (3, 5):
-            raise ModelError("times of a Path must be numbers that no transformation hides" if moments is None else "degree must be 3 or 5")
+        if moments is None:
+            raise ModelError("times of a Path must be numbers that no transformation hides")
+        if degree not in (3, 5, 7):
+            raise ModelError(f"degree of a Path must be 3, 5 or 7, but {degree!r} was given")
         if moments.size <= (1 if flag("rest of a Path", rest) else degree) or not np.all(np.diff(moments) > 0):
             raise ModelError(f"times of a Path must increase, and be more than {1 if rest else degree} for degree {degree}")
         samples = real("values of a Path", values, (moments.size,), (moments.size, None), (moments.size, None, None))

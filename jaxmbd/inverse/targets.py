@@ -52,6 +52,8 @@ class Coordinate(AbstractPrescribed):
     def residual(self, system: System, t: Scalar, q: Vector) -> Array:
         """Without a gauge the angle from the wanted direction to that of the joint, which jumps only half a turn away."""
         wanted = self.wanted(t)
+        if wanted.shape:
+            raise ModelError(f"a coordinate of joint {self.joint!r} is one number, but its history has shape {wanted.shape}")
         if self._gauge(system) is not None:
             return self.value(system, t, q) - wanted
         (x, y), angular = self._read(system, q)
@@ -130,7 +132,8 @@ class Orientation(AbstractPrescribed):
 
 
 class Function(AbstractPrescribed):
-    """What a function of the user's returns, a number or a vector, and what it is to be: a function of time, or a constant.
+    """What a function of the user's returns, a number or a vector, and what it is to be: a function of time, or a constant, of the
+    same shape or one number for all.
 
     The function is called as `function(t, q, params)`, or for a mechanism, with names of bodies in `of`, as `function(t, *frames, params)`.
     """
@@ -150,6 +153,12 @@ class Function(AbstractPrescribed):
     def value(self, system: System, t: Scalar, q: Vector) -> Array:
         seen: list[Any] = [_frame(system, q, name) for name in self.of] or [q]
         return jnp.asarray(self.function(t, *seen, self.params))
+
+    def residual(self, system: System, t: Scalar, q: Vector) -> Array:
+        value, wanted = self.value(system, t, q), self.wanted(t)
+        if wanted.shape not in ((), value.shape):
+            raise ModelError(f"its function returns an array of shape {value.shape}, but its history one of shape {wanted.shape}")
+        return value - wanted
 
 
 def _frame(system: System, q: Vector, body: str) -> Frame:

@@ -29,7 +29,8 @@ class LoadForce(eqx.Module):
 def load_forces(system: System, trajectory: Trajectory, controls: PyTree | Callable = None) -> dict[str, LoadForce]:
     """The forces of all springs, forces, motors, drives and controllers on coordinates of joints, each on its coordinate.
 
-    Those of motors need `controls`: the function of time that the motion had, or rows of numbers, one for each saved time.
+    Those of motors need `controls`: the function of time that the motion had, or rows of numbers, one for each saved time, or one a step as
+    `simulate` takes them; a saved time then has that of the step that led to it, and the start that of the first.
     """
     model = as_assembly(system)
     given = _controls(model, controls, trajectory)
@@ -62,10 +63,13 @@ def _controls(model: Assembly, controls: PyTree | Callable, trajectory: Trajecto
     if callable(controls):
         with explained("controls"):
             return jax.vmap(lambda t: as_control(controls(t), model.motor_names, dtype))(trajectory.t)
+    saved, led = trajectory.t.size, np.maximum(np.arange(trajectory.t.size) * trajectory.stride - 1, 0)
+    steps = trajectory.stride * (saved - 1)
     rows = jax.tree.map(jnp.asarray, controls)
     for path, leaf in jax.tree_util.tree_leaves_with_path(rows):
-        if leaf.shape[:1] != trajectory.t.shape:
+        if leaf.shape[:1] not in ((saved,), (steps,)):
             place = jax.tree_util.keystr(path)
-            rows_needed = f"one row for each of {trajectory.t.size} saved times"
+            rows_needed = f"one row for each of {saved} saved times or of {steps} steps"
             raise ModelError(f"load_forces: controls{place} need {rows_needed}, but an array has shape {leaf.shape}")
+    rows = jax.tree.map(lambda leaf: leaf if len(leaf) == saved else leaf[led], rows)
     return jax.vmap(lambda row: as_control(row, model.motor_names, dtype))(rows)

@@ -10,11 +10,11 @@ from jaxtyping import Array, Float, PyTree
 
 from ..constraints.calculus import constraint_slopes
 from ..constraints.counts import position_count, redundant
-from ..constraints.driving import cosines, passes_singularity
+from ..constraints.driving import cosines, passes_singularity, undriven
 from ..constraints.inputs import require_time_step, try_functions
 from ..constraints.judgement import judge_inputs, judge_velocity
 from ..constraints.manifold import manifold_at
-from ..constraints.servo import Servo
+from ..constraints.servo import Servo, with_targets
 from ..constraints.units import extents
 from ..errors import ModelError, Result
 from ..formulations import AbstractFormulation, Multipliers, acting_control
@@ -104,7 +104,7 @@ def _status(scheme: AbstractScheme, solution: SolvedStep, before: StepInput, ear
     if before.system.has("velocity_constraints"):
         result, worst, violation = _of_velocities(scheme, solution, before, result, worst, violation)
     if before.servo is not None:
-        result, worst, violation = _of_servo(before, solution.moves[-1], result, worst, violation)
+        result, worst, violation = _of_servo(before, solution, result, worst, violation)
     leaps = system.structure.leaps
     if leaps is not None:
         leapt = jnp.max(jax.vmap(lambda move: leaps(before.q0, move))(solution.moves))
@@ -132,22 +132,25 @@ def _of_velocities(
     return or_else(jnp.int32(Result.RANK_CHANGED), result), or_else(verdict.worst, worst), or_else(verdict.violation, violation)
 
 
-def _of_servo(before: StepInput, move: Vector, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
-    """The same with targets, which count downwards from -2: where no step is found that meets them, inputs lose their hold of them on
-    the way, or what is wanted is no number, one of them is to blame.
+def _of_servo(before: StepInput, solution: SolvedStep, result: Array, worst: Array, violation: Array) -> tuple[Array, Array, Array]:
+    """The same with targets, which count downwards from -2: where a step that is not found misses one or a constraint, inputs lose their
+    hold of them on the way, or what is wanted is no number, one of them is to blame. Nothing is off where only the hold is lost.
     """
-    system, servo, given, v = before.system, before.servo, mean_control(before.control), move / before.dt
-    missed = jnp.abs(servo.residual(system, before.t0 + before.dt, before.q0 + move))
-    blank = ~jnp.isfinite(servo.residual(system, before.t0 + before.dt, before.q0))
-    ends = jnp.stack([before.t0, before.t0 + before.dt]), jnp.stack([before.q0, before.q0 + move])
-    start, end = jax.vmap(lambda t, q: cosines(system, t, q, v, servo, given))(*ends)
-    lost = (result == Result.SUCCESS) & passes_singularity(start, end)
-    failed = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR) | lost
+    system, servo, given, move = before.system, before.servo, mean_control(before.control), solution.moves[-1]
+    t, q, v = before.t0 + jnp.stack([0 * before.dt, before.dt]), before.q0 + jnp.stack([0 * move, move]), move / before.dt
+    both, blank = with_targets(system.holonomic, servo, before.q0), ~jnp.isfinite(servo.residual(system, t[1], q[0]))
+    missed = jnp.abs(both.constraints(t[1], q[1]))
+    off = missed > jnp.sqrt(jnp.finfo(q.dtype).eps) * constraint_slopes(both, t[0], q[0], extents(system, q[0], q[1]))
+    of_target, astray = missed[-blank.size :], jnp.any(off[-blank.size :])
+    start, end = jax.vmap(lambda t, q: cosines(system, t, q, v, servo, given, solution.inputs))(t, q)
+    unsolved = (result == Result.NOT_CONVERGED) | (result == Result.SINGULAR)
+    failed = jnp.where(unsolved, jnp.any(off) | undriven(end), (result == Result.SUCCESS) & passes_singularity(start, end))
     without = (result == Result.NON_FINITE) & jnp.any(blank)
-    worst_target = jnp.where(without, jnp.argmax(blank), jnp.argmax(missed))
-    place = jnp.where(lost, jnp.argmin(jnp.max(jnp.abs(end), axis=1)), worst_target).astype(jnp.int32)
+    least_held = jnp.argmin(jnp.max(jnp.abs(end), axis=1))
+    place = jnp.where(without, jnp.argmax(blank), jnp.where(astray, jnp.argmax(of_target), least_held)).astype(jnp.int32)
+    by = jnp.where(astray | without, of_target[place], jnp.max(jnp.where(off, missed, 0)))
     named = lambda target, constraint: jnp.where(failed | without, target, constraint)
-    return jnp.where(failed, jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(missed[place], violation)
+    return jnp.where(failed, jnp.int32(Result.NOT_DRIVEN), result), named(-2 - place, worst), named(by, violation)
 
 
 def _extrapolate(scheme: AbstractScheme, previous: Vector, moves: Float[Array, "s n"]) -> Float[Array, "s n"]:

@@ -209,7 +209,9 @@ def _describe_failure(state: State, dt: float, system: System | None, targets: t
         )
     text += _worst_constraint(status, system)
     if int(status.worst) < -1:
-        text += f" Worst target: {targets[-2 - int(status.worst)]!r}, off by {float(status.violation):.3g}."
+        by = f"off by {float(status.violation):.3g}{'' if result.of_start else ', or a constraint with it'}"
+        how = by if status.violation else "of which the inputs lose their hold"
+        text += f" Worst target: {targets[-2 - int(status.worst)]!r}, {how}."
     return text + (" No step was taken." if result.of_start else f" The {step} steps before it are in the trajectory of this error.")
 
 
