@@ -8,7 +8,7 @@ import jax
 
 from .measure import print_table, write_json
 
-NAMES = ("compilation", "gradient", "odes", "scaling", "schemes", "swing", "verification")
+NAMES = ("compilation", "coordinates", "gradient", "odes", "scaling", "schemes", "swing", "verification")
 
 
 def main() -> None:

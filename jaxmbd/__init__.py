@@ -2,7 +2,7 @@
 
 What most models need is here, the rest in its family: `mbd.schemes`, `mbd.formulations`, `mbd.linear`, `mbd.joints`, `mbd.loads`,
 `mbd.friction`, `mbd.bodies`, `mbd.shapes`, `mbd.beams`, `mbd.constraints`, `mbd.simulation`, `mbd.statics`, `mbd.reduction`,
-`mbd.odes`, `mbd.inverse`, `mbd.post`, `mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
+`mbd.odes`, `mbd.inverse`, `mbd.robotics`, `mbd.post`, `mbd.gallery`, `mbd.rotation`, `mbd.lapack`.
 """
 
 from . import (
@@ -20,6 +20,7 @@ from . import (
     odes as odes,
     post as post,
     reduction as reduction,
+    robotics as robotics,
     schemes as schemes,
     simulation as simulation,
     statics as statics,

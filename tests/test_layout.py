@@ -24,6 +24,7 @@ ROOMS = [
     "system",
     "constraints",
     "assembly",
+    "robotics",
     "schemes",
     "formulations",
     "simulation",

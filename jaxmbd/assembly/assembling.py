@@ -1,10 +1,11 @@
 """From a mechanism to a system: placement, spanning tree, stacking, closing of loops, rank."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..beams.beam import Beam, node_name
@@ -16,11 +17,13 @@ from ..loads import AbstractJointLoad, AbstractLoad
 from ..numerics.arguments import checked
 from ..numerics.arrays import join, known, library, seen, stack
 from ..numerics.checks import nearest_names, real
+from ..numerics.compile import compiled
 from ..system import System, Vector
-from . import functions
-from .chart import chart
 from .close import Look, look, meet
 from .connections import Joint
+from .director_system import director_system
+from .joint_functions import joint_system
+from .joint_model import JointModel
 from .mechanism import Mechanism
 from .model import Assembly
 from .placement import (
@@ -35,12 +38,17 @@ from .placement import (
 )
 from .spanning_tree import Edge, spanning_tree
 from .stack import order_bodies, stack_mechanism
-from .structure import structure_of
 from .users_functions import try_parts
 
 
 @checked
-def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *, solve: bool = False) -> tuple[System, Vector]:
+def assemble(
+    mechanism: Mechanism,
+    placement: Mapping[str, Any] | None = None,
+    *,
+    solve: bool = False,
+    coordinates: Literal["directors", "joints"] = "directors",
+) -> tuple[System, Vector]:
     """The system of a mechanism, and the coordinates of its assembled position.
 
     **Arguments**
@@ -51,6 +59,9 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
       points of bodies, or else at the origin. Joints are then moved to the coordinates given for them, and loops closed again.
     - `solve`: take poses as a rough guess, from which a position is sought in which all joints meet. Which of several positions is found
       depends on the guess.
+    - `coordinates`: `"directors"`, a point and three directors of each body, in which everything is polynomial, and energy and momenta can
+      be kept exactly; or `"joints"`, those of the joints of a spanning tree: few, without constraints unless loops have to be closed or
+      bodies turn freely, which have unit quaternions. Nodes of beams keep their directors.
 
     Inside `jit` and `vmap` numbers are hidden, and redundant constraints are not found: give the rank, `system.with_rank(rank)`. Joints
     that do not meet, given so or not closed, leave a position off the constraints there, which `simulate` reports.
@@ -63,21 +74,27 @@ def assemble(mechanism: Mechanism, placement: Mapping[str, Any] | None = None, *
     frames = {name: joint_frames(joint, poses) for name, joint in mechanism.connections.items()}
     check_points(mechanism, frames)
     names = order_bodies(mechanism.bodies)
-    branches = find_branches(mechanism, names)
+    in_joints = coordinates == "joints"
+    branches = find_branches(mechanism, names, in_joints)
     model = stack_mechanism(mechanism, names, frames, poses, branches)
     if wanted:
         poses = set_coordinates(mechanism, poses, frames, branches, names, wanted)
     found = meet(model, _in_reach(model, poses, wanted), wanted, solve)
-    return _finish(model, found, wanted, mechanism)
+    return _finish(model, found, wanted, mechanism, in_joints)
 
 
-def find_branches(mechanism: Mechanism, names: Sequence[str]) -> Branches:
-    """The spanning tree, with the names of its joints. Joints between bodies that move differently close loops."""
+def find_branches(mechanism: Mechanism, names: Sequence[str], in_joints: bool = False) -> Branches:
+    """The spanning tree, with the names of its joints. Joints between bodies that move differently close loops.
+
+    For coordinates of joints so do those that cannot tell where their bodies are, and those of nodes of beams.
+    """
     place = {name: index for index, name in enumerate(names)}
+    nodes = set(_node_names(mechanism)) if in_joints else set()
 
     def carries(joint: Joint) -> bool:
         first, second = (type(mechanism.bodies[name]) for name in (joint.a, joint.b))
-        return joint.kind.moves and first.can_carry(second)
+        told = not in_joints or (joint.kind.located and not nodes & {joint.a, joint.b})
+        return joint.kind.moves and first.can_carry(second) and told
 
     edges = [Edge(place[joint.a], place[joint.b], joint.kind.freedom, carries(joint)) for joint in mechanism.connections.values()]
     grounded = [place[name] for name, body in mechanism.bodies.items() if body.size == 0]
@@ -132,26 +149,31 @@ def _in_reach(model: Assembly, poses: Poses, wanted: Coordinates) -> Look:
     return found
 
 
-def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechanism) -> tuple[System, Vector]:
+def _node_names(mechanism: Mechanism) -> list[str]:
+    """The bodies that are nodes of beams."""
+    return [node_name(name, i) for name, beam in mechanism.beams.items() for i in range(len(beam.bodies))]
+
+
+def _finish(model: Assembly, found: Look, wanted: Coordinates, mechanism: Mechanism, in_joints: bool) -> tuple[System, Vector]:
     """Gauges and gears set to the assembled position, and the rank found there."""
     gauges = _initial_gauges(model, found.readings, wanted)
     model = eqx.tree_at(lambda m: m.gears.assembled, model, model.gears.pick(gauges))
     acting = [load for load in mechanism.loads.values() if isinstance(load, AbstractLoad | AbstractJointLoad)]
     powered = any(part.has_power for part in (*acting, *model.beams))
-    system = System.from_functions(
-        kinetic=functions.kinetic,
-        potential=functions.potential,
-        constraints=functions.constraints,
-        velocity_constraints=functions.velocity_constraints_of(model),
-        forces=functions.forces_of(model, powered),
-        chart=chart,
-        closures=model.closures,
-        structure=structure_of,
-        friction=functions.friction if model.frictions else None,
-        params=model,
-    )
-    q0 = jax.device_put(join([found.coordinates, gauges]))
+    directors = join([found.coordinates, gauges])
+    if in_joints:
+        nodes = tuple(model.bodies.index(name) for name in _node_names(mechanism))
+        jointed = JointModel(model, nodes)
+        system, q0 = joint_system(jointed, powered), _lowered(jointed, directors, jointed.asked_for(wanted))
+    else:
+        system, q0 = director_system(model, powered), directors
+    q0 = jax.device_put(q0)
     return with_rank_if_cheap(system, q0), q0
+
+
+@compiled
+def _lowered(model: JointModel, directors: Vector, near: Vector) -> Vector:
+    return model.lowered(jnp.asarray(directors), near)
 
 
 def _initial_gauges(model: Assembly, readings: Any, wanted: Coordinates) -> Any:

@@ -42,18 +42,18 @@ def _branch_motions(model: Assembly, u: Float[Array, " k"], bodies: Rows) -> Mot
 
 def _carry(model: Assembly, motions: Motion, bodies: Rows) -> Rows:
     """Compose the motions along the tree by pointer jumping, in as many rounds as the depth has binary digits."""
-    ancestors = _ancestors(model.parents)
+    rounds = ancestors(model.parents)
     compose = jax.vmap(lambda outer, inner: outer @ inner)
 
     def jump(motions, ancestor):
         return compose(jax.tree.map(lambda leaf: leaf[ancestor], motions), motions), None
 
-    motions, _ = jax.lax.scan(jump, motions, ancestors) if len(ancestors) else (motions, None)
+    motions, _ = jax.lax.scan(jump, motions, rounds) if len(rounds) else (motions, None)
     turned = jnp.einsum("nij,naj->nai", motions.rotation, bodies)
     return turned + jnp.pad(motions.shift[:, None], ((0, 0), (0, 3), (0, 0)))
 
 
-def _ancestors(parents: Indices) -> np.ndarray:
+def ancestors(parents: Indices) -> np.ndarray:
     """For each round, the body up to which motions are composed already; bodies that rest are their own ancestors."""
     current = np.asarray(parents)
     rounds: list[np.ndarray] = []

@@ -23,6 +23,7 @@ from ..geometry.frame import Rows
 from ..numerics.arrays import Indices, total
 from ..numerics.naming import Named, Where, collect, field
 from ..system import System, Vector
+from .abstract_model import AbstractModel, require_model
 from .body_groups import AbstractBodyGroup
 from .drives import ControllerGroup, MotorGroup
 from .gauges import Gauge, Gears, gauges_off, pairs_of, read_gauges
@@ -53,7 +54,7 @@ class ConstraintBlock(NamedTuple):
         return self.each * len(self.owners)
 
 
-class Assembly(eqx.Module):
+class Assembly(AbstractModel):
     """Stacked parts, and how they hang together. Joints and loads see frames; most bodies have one each.
 
     `inertia` is that of all frames; `parents` tells for every frame the one it hangs on in the tree. `shapes` are for pictures: no function
@@ -77,6 +78,13 @@ class Assembly(eqx.Module):
     shapes: tuple[ShapeGroup, ...] = ()
     motors: tuple[MotorGroup, ...] = ()
     controllers: tuple[ControllerGroup, ...] = ()
+
+    @property
+    def assembly(self) -> "Assembly":
+        return self
+
+    def position(self, q: Vector) -> Vector:
+        return q
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -106,7 +114,6 @@ class Assembly(eqx.Module):
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return sum(group.size * group.count for group in self.groups) + len(self.gauges)
 
     @property
@@ -196,7 +203,7 @@ class Assembly(eqx.Module):
 
     def parts_of_coordinates(self) -> Indices:
         """For every coordinate the number of the body or gauge that it belongs to."""
-        sizes = [*self._sizes(), *(1 for _ in self.gauges)]
+        sizes = [*self.sizes_of_bodies(), *(1 for _ in self.gauges)]
         return tuple(np.repeat(np.arange(len(sizes)), sizes).tolist())
 
     def internal_rows(self) -> list[tuple[int, int]]:
@@ -216,9 +223,9 @@ class Assembly(eqx.Module):
 
     def first_coordinates(self) -> np.ndarray:
         """Where the coordinates of each body begin."""
-        return np.cumsum([0, *self._sizes()])[:-1]
+        return np.cumsum([0, *self.sizes_of_bodies()])[:-1]
 
-    def _sizes(self) -> list[int]:
+    def sizes_of_bodies(self) -> list[int]:
         """Number of coordinates of each body."""
         return [group.size for group in self.groups for _ in group.names]
 
@@ -243,7 +250,6 @@ class Assembly(eqx.Module):
         return read_gauges(self.gauges, pairs_of(self.gauges, self.joints, bodies))
 
     def named_parameters(self) -> Named:
-        """Every physical parameter by name: the one of its body, joint, gear, load or beam, and its own."""
         classes = [kind for kind, count in self.kinds for _ in range(count)]
         joints: Callable = lambda group: {} if group.names[0] in self.bodies else of_joints(group, classes)  # some are free bodies
 
@@ -271,7 +277,7 @@ class Assembly(eqx.Module):
 
 
 def assembly_in(system: System) -> Assembly | None:
-    """The parts of a system, if it was assembled from parts."""
+    """The parts of a system, if it was assembled from parts and has the coordinates of their directors."""
     return system.params if isinstance(system.params, Assembly) else None
 
 
@@ -280,8 +286,9 @@ def _joint_block(group: JointGroup, closes: bool) -> ConstraintBlock:
 
 
 def as_assembly(system: System) -> Assembly:
-    """The parts of an assembled system."""
+    """The parts of an assembled system that has the coordinates of their directors."""
     model = assembly_in(system)
     if model is None:
-        raise ModelError("this needs a system from assemble; one from functions has no bodies and joints")
+        require_model(system)
+        raise ModelError("this needs the coordinates of directors: assemble the mechanism without coordinates='joints'")
     return model

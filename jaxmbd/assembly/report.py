@@ -7,12 +7,12 @@ from ..constraints.calculus import constraint_jacobian
 from ..constraints.counts import constraint_count, known_independent, position_count, rank_tolerance, velocity_count
 from ..joints import Free
 from ..system import System, Vector
-from .model import as_assembly
+from .abstract_model import require_model
 
 
 def describe(system: System, q: Vector) -> str:
     """A summary of an assembled system at a position."""
-    model = as_assembly(system)
+    model, own = require_model(system).assembly, require_model(system)
     constraints = constraint_count(system, q)
     independent = constraints if known_independent(system, q) else system.rank
     kinds = ", ".join(f"{count} {kind.__name__}" for kind, count in model.kinds)
@@ -21,6 +21,7 @@ def describe(system: System, q: Vector) -> str:
         f"coordinates: {q.size}, constraints: {_counted(system, q)} ({_redundancy(constraints, independent)})",
         f"degrees of freedom: {_freedom(system, q, independent)}",
         f"spanning tree: {model.increments} increments, {model.closures} constraints left to close loops",
+        *(["coordinates are those of the joints of the tree, which have no constraints"] if own is not model else []),
     ]
     for role, groups in (("tree", model.tree), ("closes a loop", model.closing), ("measured", model.measures)):
         for group in groups:
@@ -56,13 +57,13 @@ def _redundancy(constraints: int, independent: int | None) -> str:
 
 def redundant_joints(system: System, q: Vector) -> list[str]:
     """Joints, gears and bodies whose constraints depend on each other: those that take part in reactions without any load."""
-    model = as_assembly(system)
+    model = require_model(system).assembly
     G = np.asarray(constraint_jacobian(system, jnp.zeros((), q.dtype), q))
     size = np.linalg.norm(G, axis=1, keepdims=True)
     U, values, _ = np.linalg.svd(G / np.where(size > 0, size, 1))
     rank = int(np.sum(values > rank_tolerance(q.dtype) * values[0]))
     involved = np.flatnonzero(np.abs(U[:, rank:]).max(axis=1, initial=0) > 1e-6)
     joints = {name for group in model.joints if not isinstance(group.kind, Free) for name in group.names} | set(model.gears.names)
-    names = model.owners()
+    names = system.structure.owners
     owners = dict.fromkeys(names[row] for row in involved)
     return [name for name in owners if name in joints] or list(owners)

@@ -11,13 +11,13 @@ from .model import Assembly
 
 def coordinate_sizes(model: Assembly, q: Vector) -> Vector:
     """Changes of the coordinates that matter alike."""
-    length = _length(model, q)
+    length = mechanism_length(model, q)
     return jnp.concatenate([*(group.sizes(length).ravel() for group in model.groups), _gauge_sizes(model, length)])
 
 
 def twist_sizes(model: Assembly, q: Vector) -> Float[Array, " d"]:
     """The same of the velocities and angular velocities of all bodies, and of the gauges."""
-    length = _length(model, q)
+    length = mechanism_length(model, q)
     turns = np.concatenate([np.tile(np.array(kind.twists, int) >= 3, count) for kind, count in model.kinds])
     return jnp.concatenate([jnp.where(turns, jnp.ones_like(length), length), _gauge_sizes(model, length)])
 
@@ -28,7 +28,7 @@ def _gauge_sizes(model: Assembly, length: Array) -> Float[Array, " g"]:
     return jnp.where(np.array(turns, bool), jnp.ones_like(length), length)
 
 
-def _length(model: Assembly, q: Vector) -> Array:
+def mechanism_length(model: Assembly, q: Vector) -> Array:
     """The largest distance of a joint from the origin of a body that moves, of the mass of a body from it, or within a beam.
 
     Wherever the mechanism is placed; if it has no length of its own, the largest coordinate, or one.

@@ -22,9 +22,11 @@ from ..numerics.lapack import pinv
 from ..numerics.naming import nearest
 from ..system import System, Vector, VectorLike
 from .chart import chart
+from .director_system import director_system
 from .following import Following, Pairs, following
 from .functions import velocity_constraints
 from .groups import JointGroup
+from .joint_model import JointModel
 from .model import Assembly, as_assembly
 
 Equation = tuple[Float[Array, "_ _"], Float[Array, " _"]]
@@ -43,6 +45,8 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     """
     q = as_coordinates(system, q, "q")
     system = system.astype(q.dtype)
+    if isinstance(system.params, JointModel):
+        return _of_joints(system, q, rates)
     if any(group.flexible for group in as_assembly(system).groups):
         raise ModelError("rates of joints need the chart of a system from assemble; reduced beams have no chart")
     if not rates:
@@ -53,6 +57,19 @@ def joint_velocities(system: System, q: VectorLike, rates: Mapping[str, Any]) ->
     if far is not None and far.max() > np.sqrt(jnp.finfo(q.dtype).eps):
         raise ModelError(f"no motion has these rates of {', '.join(rates)}: {_coupling(system, far)} (off by {far.max():.3g})")
     return v
+
+
+def _of_joints(system: System, q: Vector, rates: Mapping[str, Any]) -> Vector:
+    """The same in coordinates of joints: rates of those that the directors have."""
+    model = system.params
+    at = model.position(q)
+    rate = joint_velocities(director_system(model.assembly, powered=False), at, rates)
+    return _read_rates(model, q, at, rate)
+
+
+@compiled
+def _read_rates(model: JointModel, q: Vector, at: Vector, rate: Vector) -> Vector:
+    return jax.jvp(lambda at: model.lowered(at, q), (at,), (rate,))[1]
 
 
 def _coupling(system: System, far: np.ndarray) -> str:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from ..assembly.model import assembly_in
+from ..assembly.abstract_model import model_in
 from ..constraints.inputs import require_time_step
 from ..constraints.rank import with_rank_if_cheap
 from ..constraints.servo import Servo
@@ -110,10 +110,10 @@ def inverse_dynamics(
 
 def _motors(system: System) -> tuple[str, ...]:
     """All motors of a mechanism."""
-    model = assembly_in(system)
-    if model is None or not model.motor_names:
+    model = model_in(system)
+    if model is None or not model.assembly.motor_names:
         raise ModelError("inverse_dynamics needs inputs: which entries of the control are unknown, or a mechanism with loads Motor")
-    return model.motor_names
+    return model.assembly.motor_names
 
 
 def _playing_back(system: System, trajectory: Trajectory, controls: PyTree | Callable, servo: Servo, steps: int) -> PyTree:

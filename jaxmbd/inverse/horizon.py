@@ -14,7 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from ..assembly.model import assembly_in
+from ..assembly.abstract_model import model_in
 from ..constraints.inputs import as_coordinates, require_time_step, vector_like
 from ..constraints.manifold import manifold_at
 from ..constraints.rank import find_rank, with_rank_if_cheap
@@ -196,8 +196,8 @@ def _horizon(system, q0, v0, targets, inputs, dt, steps, t0, every, weights, eff
         system = find_rank(system, q0, t0) if formulation.needs_rank else with_rank_if_cheap(system, q0, t0)
     wanted = targets_by_name(targets)
     sizes = {name: _size(name, target, system, t0, q0) for name, target in wanted.items()}
-    model = assembly_in(system)
-    given = model.motor_names if inputs is None and model is not None else inputs
+    model = model_in(system)
+    given = model.assembly.motor_names if inputs is None and model is not None else inputs
     splines = InputSplines(control_like(given, dtype), whole("steps", steps, 1), whole("every", every, 1))
     efforts = jnp.asarray(_efforts(effort, splines.control), dtype)
     shares = {name: jnp.asarray(_weight(name, weights, sizes), dtype) for name in wanted}

@@ -9,7 +9,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from ..assembly.model import as_assembly
+from ..assembly.abstract_model import parts_at, require_model
 from ..constraints.servo import AbstractTarget
 from ..errors import ModelError
 from ..geometry.frame import Frame
@@ -45,7 +45,8 @@ class Coordinate(AbstractPrescribed):
     def value(self, system: System, t: Scalar, q: Vector) -> Array:
         gauge = self._gauge(system)
         if gauge is not None:
-            return as_assembly(system).parts(q)[1][gauge]
+            model, at = parts_at(system, q)
+            return model.parts(at)[1][gauge]
         (x, y), angular = self._read(system, q)
         return jnp.arctan2(y, x) if angular else y / x
 
@@ -64,18 +65,18 @@ class Coordinate(AbstractPrescribed):
 
     def _gauge(self, system: System) -> int | None:
         """The gauge that shows this coordinate, if there is one."""
-        shown = [(gauge.name, gauge.coordinate) for gauge in as_assembly(system).gauges]
+        shown = [(gauge.name, gauge.coordinate) for gauge in require_model(system).assembly.gauges]
         return shown.index((self.joint, self.index)) if (self.joint, self.index) in shown else None
 
     def _read(self, system: System, q: Vector) -> tuple[Array, bool]:
         """What the coordinate is read from, and whether it is an angle."""
-        model = as_assembly(system)
+        model, at = parts_at(system, q)
         names = [name for group in model.joints for name in group.names if group.kind.coordinates]
         name = look_up(self.joint, names, "there is no joint with a coordinate")
         group = next(group for group in model.joints if name in group.names)
         if self.index >= len(group.kind.coordinates):
             raise ModelError(f"joint {name!r} has {len(group.kind.coordinates)} coordinates, so index {self.index} is too large")
-        return group.pairs(model.frames(q))[group.names.index(name), self.index], bool(group.kind.angular[self.index])
+        return group.pairs(model.frames(at))[group.names.index(name), self.index], bool(group.kind.angular[self.index])
 
 
 class Point(AbstractTarget):
@@ -163,8 +164,8 @@ class Function(AbstractPrescribed):
 
 def _frame(system: System, q: Vector, body: str) -> Frame:
     """The frame of a body by its name."""
-    model = as_assembly(system)
-    return Frame.from_rows(model.frames(q)[model.bodies.index(look_up(body, model.bodies, "there is no body"))])
+    model, at = parts_at(system, q)
+    return Frame.from_rows(model.frames(at)[model.bodies.index(look_up(body, model.bodies, "there is no body"))])
 
 
 def _directions(name: str, chosen: Any) -> Any:

@@ -23,7 +23,8 @@ class AbstractJoint(eqx.Module):
     from `constraint`, `motion` and `slip`. `freedom` counts the increments of the motion, `coordinates` names what can be read and set, by
     `pairs` or `coordinate`, `angular` says which of it returns after a turn, `angles` which of it are angles if not those alone,
     `additive` whether increments simply add to it, `orients` whether the directors of either frame matter, `meets` whether the origins of
-    both frames are one point in some position.
+    both frames are one point in some position. `ball` is the first of three increments that turn the second frame freely about its own
+    origin, by a rotation vector in the directors of the first frame, if there are such; what comes before them is read by `steps`.
     """
 
     freedom: ClassVar[int]
@@ -33,6 +34,7 @@ class AbstractJoint(eqx.Module):
     additive: ClassVar[bool] = True
     orients: ClassVar[tuple[bool, bool]] = (True, True)
     meets: ClassVar[bool] = True
+    ball: ClassVar[int | None] = None
 
     @abc.abstractmethod
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " m"]:
@@ -69,6 +71,15 @@ class AbstractJoint(eqx.Module):
         """
         value, angular = self.coordinate(a, b), np.array(self.angular, bool)
         return jnp.stack([jnp.where(angular, jnp.cos(value), 1), jnp.where(angular, jnp.sin(value), value)], axis=1)
+
+    def steps(self, a: Frame, b: Frame) -> Float[Array, " steps"]:
+        """The increments that lead from where the coordinates are zero to these frames, without those of a `ball`."""
+        return self.coordinate(a, b)[: self.freedom if self.ball is None else self.ball]
+
+    @property
+    def located(self) -> bool:
+        """Whether `steps` and the rotation of a `ball` tell the position of the second frame against the first."""
+        return self.moves and (self.ball is not None or (self.additive and len(self.coordinates) == self.freedom))
 
     def points(self, a: Frame, b: Frame) -> tuple[Vector3, Vector3]:
         """Where a picture shows the joint on either body."""
@@ -119,9 +130,13 @@ class Free(AbstractJoint):
 
     freedom: ClassVar[int] = 6
     orients: ClassVar[tuple[bool, bool]] = (False, False)
+    ball: ClassVar[int | None] = 3
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, " 0"]:
         return jnp.zeros(0, a.origin.dtype)
+
+    def steps(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        return offset(a, b)
 
     def motion(self, u: Float[Array, "6"], a: Frame, b: Frame) -> Motion:
         return Motion.move(u[:3]) @ Motion.turn(u[3:], b.origin)

@@ -42,6 +42,7 @@ class Spherical(AbstractJoint):
     angular: ClassVar[tuple[bool, ...]] = (True, True, True)
     additive: ClassVar[bool] = False
     orients: ClassVar[tuple[bool, bool]] = (False, False)
+    ball: ClassVar[int | None] = 0
 
     def constraint(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         return b.origin - a.origin

@@ -18,6 +18,7 @@ class PointOnLine(AbstractAxisJoint):
     coordinates: ClassVar[tuple[str, ...]] = ("displacement",)
     angular: ClassVar[tuple[bool, ...]] = (False,)
     orients: ClassVar[tuple[bool, bool]] = (True, False)
+    ball: ClassVar[int | None] = 1
 
     def __init__(self, axis=(0.0, 0.0, 1.0)):
         self.axis = direction("axis of a PointOnLine", axis)

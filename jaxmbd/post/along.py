@@ -26,7 +26,7 @@ def along_trajectory(*fields: str) -> Callable:
     """Compile a function of a system and a trajectory that reads these columns, in the dtype of the trajectory."""
 
     def decorate(function: Callable) -> Callable:
-        fast, name = compiled(function), function.__name__
+        fast, name = compiled(function), function.__name__.lstrip("_")
 
         @checked
         @functools.wraps(function)

@@ -13,7 +13,7 @@ from ..assembly.model import Assembly, as_assembly
 from ..numerics.arrays import Indices
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory
+from .directors import along_mechanism
 
 Strains = Float[Array, "elements points 6"]
 Sections = Float[Array, "elements 6 6"]
@@ -26,7 +26,7 @@ class AlongBeam(eqx.Module):
     values: Float[Array, "rows points ..."]
 
 
-@along_trajectory("q")
+@along_mechanism("q")
 def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear along the first and second director, stretch, bending about both, torsion: six values at every point.
 
@@ -35,13 +35,13 @@ def strains(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     return along_beams(as_assembly(system), trajectory.q, lambda stiffness, strains: strains)
 
 
-@along_trajectory("q")
+@along_mechanism("q")
 def stress_resultants(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Shear forces, axial force, bending moments and torque, along the directors: six values at every point."""
     return along_beams(as_assembly(system), trajectory.q, resultants)
 
 
-@along_trajectory("q")
+@along_mechanism("q")
 def strain_energy(system: System, trajectory: Trajectory) -> dict[str, AlongBeam]:
     """Strain energy of a unit of length."""
     return along_beams(as_assembly(system), trajectory.q, energy_density)

@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..numerics.trial import explained
 from ..simulation.trajectory import Trajectory
 from ..system import System
-from .along import along_trajectory
+from .directors import along_mechanism
 
 
 class LoadForce(eqx.Module):
@@ -25,7 +25,7 @@ class LoadForce(eqx.Module):
     power: Float[Array, " rows"]
 
 
-@along_trajectory("q", "v")
+@along_mechanism("q", "v")
 def load_forces(system: System, trajectory: Trajectory, controls: PyTree | Callable = None) -> dict[str, LoadForce]:
     """The forces of all springs, forces, motors, drives and controllers on coordinates of joints, each on its coordinate.
 

@@ -1,5 +1,6 @@
 """What a motion of a mechanism means for its parts: poses, joint coordinates, reactions, total momenta; by name."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly.abstract_model import require_model
 from ..assembly.groups import JointGroup
 from ..assembly.model import Assembly, as_assembly
 from ..bodies import AbstractShape
@@ -18,6 +20,8 @@ from ..numerics.arguments import checked
 from ..simulation.trajectory import Trajectory
 from ..system import System
 from .along import along_trajectory
+from .directors import along_mechanism, has_joint_coordinates, in_directors
+from .legendre import multipliers
 from .rounding import telling_digits
 
 
@@ -28,7 +32,7 @@ class Wrench(eqx.Module):
     torque: Float[Array, "rows 3"]
 
 
-@along_trajectory("q")
+@along_mechanism("q")
 def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
     """The frame of every body, the ground among them, its leaves with one row a saved time."""
     model = as_assembly(system)
@@ -40,7 +44,7 @@ def poses(system: System, trajectory: Trajectory) -> dict[str, Frame]:
 @checked
 def shapes(system: System) -> dict[str, list[AbstractShape]]:
     """The shapes of every body that has some."""
-    model = as_assembly(system)
+    model = require_model(system).assembly
     found: dict[str, list[AbstractShape]] = {}
     for group in model.shapes:
         for i, body in enumerate(group.bodies):
@@ -48,7 +52,7 @@ def shapes(system: System) -> dict[str, list[AbstractShape]]:
     return found
 
 
-@along_trajectory("q")
+@along_mechanism("q")
 def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The coordinates of every joint that has some.
 
@@ -66,7 +70,7 @@ def joint_coordinates(system: System, trajectory: Trajectory) -> dict[str, Float
     return {name: values for name, (_, values) in read.items()}
 
 
-@along_trajectory("q", "v")
+@along_mechanism("q", "v")
 def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array, "rows c"]]:
     """The time derivatives of the coordinates of every joint."""
     model = as_assembly(system)
@@ -78,9 +82,10 @@ def joint_rates(system: System, trajectory: Trajectory) -> dict[str, Float[Array
     return {name: values for name, (_, values) in read.items()}
 
 
-@telling_digits
-@along_trajectory("q", "multipliers")
-def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space") -> dict[str, Wrench]:
+@checked
+def reactions(
+    system: System, trajectory: Trajectory, axes: Literal["space", "joint"] = "space", controls: Callable | None = None
+) -> dict[str, Wrench]:
     r"""The force and torque that every joint exerts on its second body, from the multipliers of the trajectory.
 
     The force acts at the joint's point on the second body, the torque is about that point; the first body feels the opposite. They are
@@ -90,10 +95,24 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     those that do least work on changes of the coordinates by their sizes, in all units alike.
     Forces of springs and gears on a joint are not part of its reaction. Where rounding leaves few digits (`multiplier_digits`), a warning
     says so.
+
+    Joints whose coordinates are those of the system have no multipliers: of such motions all reactions follow from the continuous equations
+    of motion at the saved positions and velocities. For them a mechanism with motors needs `controls`, the function of time that it had.
     """
-    model = as_assembly(system)
     if axes not in ("space", "joint"):
         raise ModelError(f"axes must be 'space' or 'joint', not {axes!r}")
+    if not has_joint_coordinates(system):
+        return telling_digits(_reactions)(system, trajectory, axes)
+    full, lifted = in_directors(system, trajectory)
+    trajectory.require("reactions", "q", "v")
+    fields = (*(field for field in lifted.fields if field != "multipliers"), "multipliers")
+    return _reactions(full, dataclasses.replace(lifted, multipliers=multipliers(full, lifted, controls), fields=fields), axes)
+
+
+@along_trajectory("q", "multipliers")
+def _reactions(system: System, trajectory: Trajectory, axes: str) -> dict[str, Wrench]:
+    """Reactions from the multipliers of a trajectory."""
+    model = as_assembly(system)
 
     def wrenches(group, state):
         q, multipliers = state
@@ -108,14 +127,14 @@ def reactions(system: System, trajectory: Trajectory, axes: Literal["space", "jo
     return {name: Wrench(values[:, :3], values[:, 3:]) for name, (_, values) in read.items()}
 
 
-@along_trajectory("q", "v")
+@along_mechanism("q", "v")
 def linear_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     """Total linear momentum of all bodies."""
     momenta = lambda q, v: [momenta[:, 0] for _, momenta in as_assembly(system).momenta(q, v)]
     return jax.vmap(lambda q, v: jnp.sum(jnp.concatenate(momenta(q, v)), axis=0))(trajectory.q, trajectory.v)
 
 
-@along_trajectory("q", "v")
+@along_mechanism("q", "v")
 def angular_momentum(system: System, trajectory: Trajectory) -> Float[Array, "rows 3"]:
     r"""Total angular momentum of all bodies about the origin, $\sum r_a \times \Theta_{ab}\,\dot r_b$."""
     moments = lambda q, v: [jnp.sum(jnp.cross(*pair), axis=1) for pair in as_assembly(system).momenta(q, v)]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from ..assembly.abstract_model import require_model
 from ..assembly.model import as_assembly
 from ..constraints.manifold import manifold_at
 from ..errors import ModelError
@@ -16,7 +17,8 @@ from ..numerics.arrays import over_rows
 from ..numerics.naming import look_up
 from ..simulation.trajectory import Trajectory
 from ..system import System, Vector, VectorLike
-from .along import along_trajectory, control_at, friction_at, memory_of
+from .along import control_at, friction_at, memory_of
+from .directors import along_mechanism
 
 Local = Float[Array, "3"]
 
@@ -38,7 +40,7 @@ def point(
     Accelerations are those of the continuous equations of motion at the saved positions and velocities. A system whose forces take a
     control needs `controls`, a function of time, for them.
     """
-    names = as_assembly(system).bodies
+    names = require_model(system).assembly.bodies
     index = names.index(look_up(body, names, "there is no body"))
     local = jnp.asarray(at)
     if local.shape != (3,):
@@ -46,7 +48,7 @@ def point(
     return _motion(system, trajectory, index, local.astype(trajectory.t.dtype), controls)
 
 
-@along_trajectory("q", "v")
+@along_mechanism("q", "v")
 def _motion(system: System, trajectory: Trajectory, index: int, local: Local, controls: Callable | None) -> PointMotion:
     model = as_assembly(system)
     place: Callable = lambda q: Frame.from_rows(model.frames(q)[index]).point(local)

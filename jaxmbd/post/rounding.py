@@ -55,12 +55,12 @@ def telling_digits(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(system: System, trajectory: Trajectory, *args, **kwargs):
-        found = function(system, trajectory, *args, **kwargs)
+        found, name = function(system, trajectory, *args, **kwargs), function.__name__.lstrip("_")
         if known(trajectory.t) is not None and trajectory.v is not None and system.constrained:
             digits = known(multiplier_digits(system, trajectory))
             if digits is not None and digits < FEWEST:
                 warnings.warn(
-                    f"{function.__name__}: with dt = {trajectory.dt:.3g} rounding leaves about {max(0, int(digits))} digits of multipliers "
+                    f"{name}: with dt = {trajectory.dt:.3g} rounding leaves about {max(0, int(digits))} digits of multipliers "
                     "(eps M |q| / dt^2), while the motion is right; take a longer dt, or the multipliers of post.multipliers",
                     stacklevel=2,
                 )

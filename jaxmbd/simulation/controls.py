@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ..assembly.model import assembly_in
+from ..assembly.abstract_model import model_in
 from ..constraints.driving import first_inputs
 from ..constraints.inputs import require_finite
 from ..constraints.servo import Servo
@@ -32,14 +32,14 @@ def controls_of(
 ) -> Controls:
     """What forces see in `steps` steps, so many having been taken `before`, but for the unknown inputs of a servo."""
     if servo is not None and not system.controlled:
-        lacking = "its forces take no fifth argument" if assembly_in(system) is None else "no load of the mechanism is a Motor"
+        lacking = "its forces take no fifth argument" if model_in(system) is None else "no load of the mechanism is a Motor"
         raise ModelError(f"a servo was given, but its inputs cannot act: {lacking}")
     if controls is None:
         if system.controlled and servo is None:
             raise ModelError(f"the forces of this system take a control: pass controls to simulate{_motors(system)}")
         return Controls()
     if not system.controlled:
-        lacking = "forces takes no fifth argument to receive them" if assembly_in(system) is None else "no load is a Motor to receive them"
+        lacking = "forces takes no fifth argument to receive them" if model_in(system) is None else "no load is a Motor to receive them"
         raise ModelError(f"controls were given, but {lacking}")
     if callable(controls):
         return _of_function(controls, origin, before, steps)
@@ -55,8 +55,8 @@ def controls_of(
 
 def _motors(system: System) -> str:
     """What a mechanism takes for a control, as the end of a message."""
-    model = assembly_in(system)
-    return "" if model is None else f", a dictionary of its motors {', '.join(map(repr, model.motor_names))}"
+    model = model_in(system)
+    return "" if model is None else f", a dictionary of its motors {', '.join(map(repr, model.assembly.motor_names))}"
 
 
 def _of_function(function: Callable, origin: Origin, before: Array | int, steps: int) -> Controls:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly.abstract_model import require_model
 from ..assembly.model import as_assembly
 from ..errors import ModelError
 from ..simulation.trajectory import Trajectory
@@ -25,7 +26,7 @@ from .canvas import (
     without_frame,
 )
 from .colours import scale_of, shades_of
-from .skeleton import skeleton
+from .skeleton import in_directors, skeleton
 from .style import BLUE, GREY, INK, PALE, styled
 
 
@@ -78,7 +79,7 @@ def snapshots(
     - `limits`, `cmap`, `bar`: ends of the scale of colours, its colours, and whether to draw it, or how: options of `colorbar`.
     - `width`: of lines, in points.
     """
-    system, q = _given(system, motion)
+    system, q = in_directors(*_given(system, motion))
     model = as_assembly(system)
     chosen = _rows(rows, q.shape[0])
     parts = skeleton(system, q[chosen])
@@ -184,7 +185,7 @@ def _swings(system: System, rest: Float[Array, "1 n"], shapes: Float[Array, "mod
 
 def _given(system: System, motion: Trajectory | VectorLike) -> tuple[System, Float[Array, "rows n"]]:
     """A mechanism, and positions, in their precision."""
-    model = as_assembly(system)
+    model = require_model(system)
     given = jnp.asarray(motion.q if isinstance(motion, Trajectory) else motion)
     q = given[None] if given.ndim == 1 else given
     if q.ndim != 2 or q.shape[1] != model.size:

@@ -7,8 +7,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..assembly.abstract_model import AbstractModel, require_model
+from ..assembly.director_system import director_system
 from ..assembly.groups import JointGroup
-from ..assembly.model import Assembly, as_assembly
+from ..assembly.model import Assembly, as_assembly, assembly_in
 from ..joints import AbstractMeasure, Fixed
 from ..numerics.compile import compiled
 from ..numerics.polynomials import lagrange
@@ -72,7 +74,8 @@ class _Place(NamedTuple):
 
 
 def skeleton(system: System, q: Float[Array, "rows n"]) -> Skeleton:
-    """The lines and points of a mechanism in some positions; they are linear in coordinates."""
+    """The lines and points of a mechanism in some positions; they are linear in coordinates of directors."""
+    system, q = in_directors(system, q)
     model = as_assembly(system)
     frames, origins = jax.tree.map(np.asarray, _positions(model, q))
     places = list(_places(model, origins))
@@ -109,6 +112,19 @@ def skeleton(system: System, q: Float[Array, "rows n"]) -> Skeleton:
 def read_along(model: Assembly, q: Float[Array, "rows n"], read: Callable) -> dict[str, AlongBeam]:
     """A function of the stiffness and the strains of elements along all beams."""
     return along_beams(model, q, read)
+
+
+def in_directors(system: System, q: Float[Array, "rows n"]) -> tuple[System, Float[Array, "rows n"]]:
+    """A mechanism in the coordinates of directors, whatever its own are."""
+    if assembly_in(system) is not None:
+        return system, q
+    model = require_model(system)
+    return director_system(model.assembly, system.has("forces")), _directors(model, q)
+
+
+@compiled
+def _directors(model: AbstractModel, q: Float[Array, "rows n"]) -> Float[Array, "rows m"]:
+    return jax.vmap(model.position)(q)
 
 
 @compiled
