@@ -14,10 +14,11 @@ from ..errors import ModelError, Result, explanations
 from ..numerics.arguments import checked
 from ..numerics.arrays import known, over_rows
 from ..numerics.compile import compiled
-from ..simulation.trajectory import Adaptive, Status, Trajectory
+from ..simulation.trajectory import Adaptive, Trajectory
 from ..system import System, VectorLike
 from .controller import Refusal, Watched
 from .dynamics import Dynamics, State
+from .ending import status_of
 from .methods import AbstractMethod, Field, Projection
 from .motion import Motion, as_trajectory
 from .solver import CountingSteps, Projected
@@ -164,8 +165,8 @@ def _run(
     )
     (t, last_t), (y, last_y) = solution.ts, solution.ys
     end, final = last_t[0], jax.tree.map(lambda leaf: leaf[0], last_y)
-    refusal = solution.controller_state[1] if watched else Refusal(jnp.zeros_like(t0) if dt0 is None else dt0, jnp.array(True))
-    status = _status(dynamics, choices, solution.result, end, final, jax.lax.stop_gradient(refusal), verdict, t1 >= t0)
+    refusal = solution.controller_state[1] if watched else Refusal.none(jnp.zeros_like(t0) if dt0 is None else jnp.abs(dt0))
+    status = status_of(dynamics, choices.method, solution, end, final, refusal, jnp.where(t1 >= t0, 1, -1).astype(t0.dtype), verdict)
     reached = jnp.isfinite(t) & jnp.all(jnp.isfinite(y.q), axis=1)
     held = lambda many, one: jnp.where(reached.reshape(-1, *(1 for _ in one.shape)), many, one)
     t, y = held(t, end), jax.tree.map(held, y, final)
@@ -194,42 +195,3 @@ def _results(reached: Array, result: Array) -> Array:
     first = ~good & (jnp.cumsum(~good) == 1)
     later = jnp.where(result == Result.SUCCESS, Result.AFTER_EVENT, jnp.where(first, result, Result.NOT_REACHED))
     return jnp.where(good, Result.SUCCESS, later).astype(jnp.int32)
-
-
-def _status(
-    dynamics: Dynamics,
-    choices: Choices,
-    outcome: Any,
-    t: Array,
-    y: State,
-    refusal: Refusal,
-    verdict: Verdict | None,
-    forwards: Array,
-) -> Status:
-    """How a motion ended: where steps could not be taken, what a step in the direction of motion finds tells why."""
-    dynamics, t, y = jax.lax.stop_gradient((dynamics, t, y))
-    dt = jnp.where(forwards, refusal.dt, -refusal.dt)
-    rate = choices.method.instant(dynamics, t, y, jnp.full_like(t, jnp.inf)).rate
-    q = y.q + dt * rate.q
-    q, reached = Projection().position(dynamics, t + dt, q) if choices.method.projects else (q, jnp.array(True))
-    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((rate, dynamics.forces(t + dt, q, y.v, y.w)))]
-    values = jnp.abs(dynamics.constraints(t + dt, q))
-    none = jnp.full((), -1, jnp.int32)
-    worst, violation = (jnp.argmax(values).astype(jnp.int32), jnp.max(values)) if values.size else (none, jnp.zeros_like(t))
-    smooth = jnp.all(jnp.stack(finite)) if values.size and choices.method.projects else jnp.array(False)
-    without = jnp.where(smooth | ~reached, Result.NOT_PROJECTED, Result.NON_FINITE)
-    stopped = jnp.where(refusal.without_number, without, Result.STEP_TOO_SMALL)
-    good = (outcome == diffrax.RESULTS.successful) | (outcome == diffrax.RESULTS.event_occurred)
-    result = jnp.where(outcome == diffrax.RESULTS.max_steps_reached, Result.STEPS_EXHAUSTED, stopped)
-    blamed = result == Result.NOT_PROJECTED
-    found = Status(
-        jnp.where(good, Result.SUCCESS, result).astype(jnp.int32),
-        jnp.int32(0),
-        jnp.zeros_like(t),
-        jnp.where(blamed & ~good, worst, -1),
-        jnp.where(blamed & ~good, violation, 0),
-    )
-    if verdict is None:
-        return found
-    start = Status(verdict.result, jnp.int32(0), jnp.zeros_like(t), verdict.worst, verdict.violation.astype(t.dtype))
-    return jax.tree.map(lambda mine, its: jnp.where(verdict.result == Result.SUCCESS, mine, its), found, start)

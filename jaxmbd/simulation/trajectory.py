@@ -220,5 +220,5 @@ def _worst_constraint(status: Status, system: System | None) -> str:
     result = Result(int(status.result))
     name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
     when = "" if result.of_start else " at the last iterate"
-    how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
+    how = " at the rate" if result in (Result.INCONSISTENT_VELOCITY, Result.NO_VELOCITY) else " by"
     return f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."
