@@ -1,4 +1,6 @@
-"""How an integration tells why a motion stopped."""
+"""What an integration refuses before it begins, and how it tells why a motion stopped."""
+
+import re
 
 import diffrax
 import jax
@@ -61,3 +63,71 @@ def test_a_projection_that_does_not_converge_is_the_cause_of_too_many_steps():
     dynamics = functions(FALLING, constraints=CIRCLE, independent=True)
     with pytest.raises(mbd.SimulationError, match=r"NOT_PROJECTED: .* may need more max_steps"):
         odes.integrate(dynamics, [1.0, 0.0], t1=1.0, method=odes.Projection(max_steps=1), max_steps=400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exact", [False, True], ids=["of all coordinates", "reduced"])
+def test_blame_is_a_number_that_matters(exact):
+    """A link that would have to be longer than it is: whatever became of the last iterate, what is told of it is a number."""
+    dynamics = functions(constraints=lambda t, q, p: jnp.array([q @ q - 1, q[0] - jnp.sin(2 * t) - 0.1 * t]))
+    dynamics = dynamics.reduced(jnp.eye(2), exact=True) if exact else dynamics
+    motion = odes.integrate(
+        dynamics, [0.0, 1.0], [2.1, 0.0], t1=1.0, dt0=0.05, controller=diffrax.ConstantStepSize(), saveat=2, throw=False
+    )
+    assert motion.status.result == mbd.Result.NOT_PROJECTED
+    assert motion.status.worst in (0, 1) and 1e-3 < motion.status.violation < 1
+
+
+REFUSED = {
+    "forces": (functions(lambda t, q, v, w, p: -q / jnp.sqrt(q[1] - 1)), {}, r"forces is not finite at the start.*\n.*jnp.sqrt\(q"),
+    "mass": (functions(mass=[1.0, 0.0]), {}, "mass matrix is singular for an admissible velocity .mostly of coordinate 1"),
+    "norm": (
+        functions(constraints=lambda t, q, p: jnp.linalg.norm(q - jnp.array([1.0, 0]))[None]),
+        {},
+        "derivative of the constraint number 0",
+    ),
+    "dependent": (
+        functions(constraints=lambda t, q, p: jnp.append(q[1], 2 * CIRCLE(t, q, p).repeat(2)), independent=True),
+        {},
+        "independent=True, but the constraint number [12] follows from the others",
+    ),
+    "shapes": (
+        functions(states=lambda t, q, v, w, p: {"a": w["a"][:1]}),
+        {"w0": {"a": jnp.zeros(2)}},
+        r"shapes of w0, \{'a': \(2,\)\}, not \{'a': \(1,\)\}",
+    ),
+    "branch": (
+        functions(states=lambda t, q, v, w, p: w if q[0] > 0 else -w),
+        {"w0": 0.0},
+        r"states decides by the value of an array(.|\n)*test_odes_failures",
+    ),
+    "rates": (functions(states=lambda t, q, v, w, p: jnp.log(w)), {"w0": 0.0}, "states is not finite at the start"),
+    "position": (functions(constraints=CIRCLE), {"q0": [1.5, 0.0]}, r"number 0 is off by 1.25; use mbd.project\(dynamics.system, q, v\)"),
+    "velocity": (functions(constraints=CIRCLE), {"v0": [1.0, 0.0]}, r"at the rate 2; use mbd.project\(dynamics.system, q0, v0\)"),
+    "reduced position": (
+        functions(constraints=CIRCLE).reduced(jnp.eye(2)),
+        {"q0": [1.5, 0.0]},
+        r"q0 does not fulfil .* moves it by 0.5; start from odes.Projection\(\).state\(dynamics",
+    ),
+    "reduced velocity": (functions(constraints=CIRCLE).reduced(jnp.eye(2)), {"v0": [1.0, 0.0]}, "v0 does not fulfil .* moves it by 1;"),
+    "reduced and bent": (
+        functions(velocity_constraints=lambda t, q, v, p: jnp.array([v[0] * v[1]])).reduced(jnp.eye(2)),
+        {},
+        "must be affine in v",
+    ),
+}
+
+
+@pytest.mark.parametrize("dynamics, options, told", REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_at_the_start_is_named(dynamics, options, told):
+    with pytest.raises(mbd.ModelError) as caught:
+        odes.integrate(dynamics, **({"q0": [1.0, 0.0], "t1": 1.0} | options))
+    assert re.search(told, str(caught.value))
+
+
+def test_reduced_starts_inside_jit_have_codes():
+    reduced = functions(constraints=CIRCLE).reduced(jnp.eye(2))
+    check = jax.jit(lambda q, v: odes.checks.check(reduced, jnp.array(0.0), q, v, None, jnp.array(1e-3)).result)
+    right, along = jnp.array([0.6, 0.8]), jnp.array([-0.8, 0.6])
+    codes = [check(right, along), check(1.1 * right, along), check(right, right)]
+    assert [mbd.Result(int(code)).name for code in codes] == ["SUCCESS", "INCONSISTENT_POSITION", "INCONSISTENT_VELOCITY"]
