@@ -3,12 +3,14 @@
 import re
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from tests import mechanisms
 
 odes = mbd.odes
 FREE = lambda t, q, v, w, p: jnp.zeros_like(q)
@@ -115,6 +117,11 @@ REFUSED = {
         {},
         "must be affine in v",
     ),
+    "controller": (
+        functions(),
+        {"rtol": 1e-3, "dtmin": 1e-9, "controller": diffrax.PIDController(1e-9, 1e-9)},
+        r"controller and rtol, dtmin were given: set them in the controller",
+    ),
 }
 
 
@@ -131,3 +138,23 @@ def test_reduced_starts_inside_jit_have_codes():
     right, along = jnp.array([0.6, 0.8]), jnp.array([-0.8, 0.6])
     codes = [check(right, along), check(1.1 * right, along), check(right, right)]
     assert [mbd.Result(int(code)).name for code in codes] == ["SUCCESS", "INCONSISTENT_POSITION", "INCONSISTENT_VELOCITY"]
+
+
+def floating(tree):
+    return jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
+
+
+def test_after_a_failure_no_number_and_no_derivative_is_silent():
+    """Of a motion of functions, and of the trajectory of a system, which carries its other states and what corrected velocities."""
+    dynamics = odes.Dynamics.of(mechanisms.pendulum().with_rank(1), states=lambda t, q, v, w, p: -w)
+    run = lambda w, **options: odes.integrate(dynamics, jnp.array([1.0, 0.0]), w0=w, t1=1.0, saveat=3, max_steps=3, **options)
+    failed = run(1.0, throw=False)
+    assert failed.carried.w.shape == (3,) and failed.carried.velocity_multipliers.shape == (3, 1)
+    assert failed.final.status.result == mbd.Result.STEPS_EXHAUSTED
+    assert all(np.isnan(leaf).all() for leaf in floating(failed.poisoned()))
+    factor = jax.jit(jax.grad(lambda x: mbd.simulation.trajectory.poison({"w": x, "n": 1}, jnp.array(True))["w"]))
+    assert np.isnan(factor(1.0))
+    motion = odes.Motion(
+        *([jnp.ones(2)] * 7), jnp.array(1.0), odes.State(jnp.ones(1), jnp.ones(1), 1.0), failed.final.status, failed.scheme
+    )
+    assert all(np.isnan(leaf).all() for leaf in floating(motion.poisoned()))

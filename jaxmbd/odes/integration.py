@@ -53,8 +53,8 @@ def integrate(
     t1: ArrayLike,
     t0: ArrayLike = 0.0,
     solver: diffrax.AbstractSolver = diffrax.Dopri5(),
-    rtol: float = RTOL,
-    atol: float = ATOL,
+    rtol: float | None = None,
+    atol: float | None = None,
     saveat: Any = ROWS,
     dt0: ArrayLike | None = None,
     dtmax: float | None = None,
@@ -78,7 +78,7 @@ def integrate(
     - `q0`, `v0`, `w0`: where the motion begins, on the constraints and along them. No `v0` means rest.
     - `t0`, `t1`: from when to when; `t1` may lie before `t0`.
     - `solver`: of diffrax, such as `Dopri5()`, `Tsit5()`, `Dopri8()`, or for stiff motions `Kvaerno5()`.
-    - `rtol`, `atol`: relative and absolute tolerance of the error of a step.
+    - `rtol`, `atol`: relative and absolute tolerance of the error of a step, 1e-6 and 1e-9 unless given.
     - `saveat`: times of the rows, or their number, evenly spaced from `t0` to `t1`. The solver does not stop at them.
     - `dt0`, `dtmax`, `dtmin`: the first, the longest and the shortest step.
     - `method`: how constraints enter: `Projection()`, or to compare `Baseline()`, `Baumgarte(alpha, beta)`, `BraunGoldfarb()` or
@@ -93,15 +93,13 @@ def integrate(
     **Returns**
 
     Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how
-    many steps were accepted and rejected. An event is found in the last row, and in `final`.
+    many steps were accepted and rejected. An event is found in the last row, and in `final`. What else a `Motion` has is in `carried` of a
+    `Trajectory`: `carried.w`, and `carried.velocity_multipliers`.
     """
     dynamics, y0, times, verdict = begin(dynamics, q0, v0, w0, (t0, t1), controls)
     rows = _rows(saveat, *times)
-    if controller is None:
-        of_times = lambda value: None if value is None else jnp.asarray(value, y0.q.dtype)
-        smallest = 1000 * jnp.finfo(y0.q.dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1])) if dtmin is None else dtmin
-        limits = {"dtmin": of_times(smallest), "dtmax": of_times(dtmax), "force_dtmin": False}
-        controller = diffrax.PIDController(of_times(rtol), of_times(atol), **limits)
+    limits = {"rtol": rtol, "atol": atol, "dtmin": dtmin, "dtmax": dtmax}
+    controller = _controller(limits, times) if controller is None else _alone(controller, limits)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         controller = Watched(controller)
     elif dt0 is None:
@@ -120,6 +118,22 @@ def integrate(
 
 FAILURES = explanations("the integration failed", "call integrate(..., throw=False) and then check() outside jit to see when and why")
 """What is told of a motion inside `jit`."""
+
+
+def _controller(limits: dict[str, float | None], times: tuple[Array, Array]) -> diffrax.PIDController:
+    """That of the tolerances and limits that are given, in the dtype of times."""
+    smallest = 1000 * jnp.finfo(times[0].dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1]))
+    given = {name: jnp.asarray(value, times[0].dtype) for name, value in limits.items() if value is not None}
+    usual = {"rtol": jnp.asarray(RTOL, times[0].dtype), "atol": jnp.asarray(ATOL, times[0].dtype), "dtmin": smallest}
+    return diffrax.PIDController(**(usual | given), force_dtmin=False)
+
+
+def _alone(controller: diffrax.AbstractStepSizeController, limits: dict[str, float | None]) -> diffrax.AbstractStepSizeController:
+    """A controller of the user's, which has tolerances and limits of its own."""
+    both = [name for name, value in limits.items() if value is not None]
+    if both:
+        raise ModelError(f"controller and {', '.join(both)} were given: set them in the controller, diffrax.PIDController({both[0]}=...)")
+    return controller
 
 
 def _rows(saveat: Any, t0: Array, t1: Array) -> Float[Array, " rows"]:
