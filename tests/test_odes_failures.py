@@ -158,3 +158,14 @@ def test_after_a_failure_no_number_and_no_derivative_is_silent():
         *([jnp.ones(2)] * 7), jnp.array(1.0), odes.State(jnp.ones(1), jnp.ones(1), 1.0), failed.final.status, failed.scheme
     )
     assert all(np.isnan(leaf).all() for leaf in floating(motion.poisoned()))
+
+
+def test_controllers_that_clip_steps_and_meters_of_progress(capsys):
+    """A force that begins at t = 0.5, which a step ends at: none is refused. The meter has told the end."""
+    dynamics = functions(lambda t, q, v, w, p: jnp.where(t > 0.5, 2.0, 0.0) * jnp.ones(1))
+    controller = diffrax.ClipStepSizeController(diffrax.PIDController(1e-9, 1e-9), jump_ts=jnp.array([0.5]))
+    motion = odes.integrate(dynamics, [0.0], t1=1.0, saveat=3, controller=controller, progress_meter=diffrax.TextProgressMeter())
+    jax.effects_barrier()
+    np.testing.assert_allclose(motion.q[:, 0], [0, 0, 0.25], atol=1e-12)
+    assert motion.scheme.rejected == 0
+    assert "100.00%" in capsys.readouterr().out
