@@ -17,17 +17,17 @@ Matrix = Float[Array, "n n"]
 
 
 class Directions(eqx.Module):
-    r"""$\tilde A = D^{-1} A S$ and its Moore-Penrose inverse; rows that differ by less than `cutoff` count as one."""
+    r"""$\tilde A = D^{-1} A S$ and its Moore-Penrose inverse; rows that differ by less than `cutoff` count as one, none does without."""
 
     rows: Float[Array, "m n"]
     inverse: Float[Array, "n m"]
     size: Vector
     length: Float[Array, " m"]
-    cutoff: Float[Array, ""] | float
+    cutoff: Float[Array, ""] | None
     shared: bool = eqx.field(static=True)
 
     @classmethod
-    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | float | None, by_work: bool = True) -> "Directions":
+    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | None, by_work: bool = True) -> "Directions":
         """Those of the rows of a matrix; `cutoff` is the relative size of singular values that count as zero, `None` for independent rows.
 
         Redundant rows share what they hold so that multipliers are small `by_work`, times the length of their row, or as numbers.
@@ -35,7 +35,7 @@ class Directions(eqx.Module):
         length = row_size(A * size)
         rows = A * size / length[:, None]
         inverse = solve(rows @ rows.T, rows).T if cutoff is None else pinv(rows, cutoff)
-        return cls(rows, inverse, size, length, 0.0 if cutoff is None else cutoff, cutoff is not None and not by_work)
+        return cls(rows, inverse, size, length, cutoff, cutoff is not None and not by_work)
 
     def correction(self, residual: Float[Array, " m"], W: Matrix | None = None) -> tuple[Vector, Float[Array, " m"]]:
         r"""The smallest change $c$ with $A c = -r$, and the multipliers in $W c + A^T \mu = 0$: those of (14a), (16), (17).
@@ -48,7 +48,9 @@ class Directions(eqx.Module):
         return self.size * change, self._multipliers(-change)
 
     def met(self, residual: Float[Array, " m"], v: Vector, change: Vector) -> Bool[Array, ""]:
-        """Whether a correction takes the residual of a velocity away, up to rounding of its terms: it does not where rows contradict."""
+        """Whether a correction takes the residual of a velocity away, up to rounding of its terms: it does unless rows contradict."""
+        if self.cutoff is None:
+            return jnp.array(True)
         rates, before, moved = residual / self.length, v / self.size, change / self.size
         speed = jnp.max(jnp.maximum(jnp.abs(before), jnp.abs(before + moved)))
         terms = speed + jnp.abs(rates - self.rows @ before)
