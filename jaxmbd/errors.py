@@ -34,6 +34,7 @@ class Result(enum.IntEnum):
     STEP_TOO_SMALL = 21
     STEPS_EXHAUSTED = 22
     AFTER_EVENT = 23
+    NO_VELOCITY = 24
 
     @property
     def meaning(self) -> str:
@@ -71,11 +72,14 @@ _MEANING = {
     Result.NON_FINITE_INPUT: "a position, velocity, time, control or parameter that was given is infinite or NaN; look where it was "
     "computed. Inside jit, mbd.project returns NaN where it does not reach the constraints from its guess",
     Result.NOT_PROJECTED: "no position was found that fulfils the constraints: they contradict each other there, or the mechanism is "
-    "locked or in a singular position; look at the last state, and at the motion that constraints prescribe",
+    "locked or in a singular position; look at the last state, and at the motion that constraints prescribe. With independent=True none "
+    "may follow from the others, and a Projection may need more max_steps",
     Result.STEP_TOO_SMALL: "the tolerances ask for steps below the smallest one: the motion is stiff or jumps there; take an implicit "
     "solver such as diffrax.Kvaerno5(), larger tolerances, or a smaller dtmin",
     Result.STEPS_EXHAUSTED: "max_steps were taken before the end; give more, larger tolerances, or for a stiff motion an implicit solver",
     Result.AFTER_EVENT: "an event ended the motion before this row, which holds the state at the event",
+    Result.NO_VELOCITY: "no velocity was found that fulfils the constraints: those on velocities contradict each other there, or the rates "
+    "of those on positions; look at the motion that constraints prescribe from then on",
 }
 
 

@@ -205,6 +205,8 @@ def test_starts_that_slip_are_refused_and_projected():
     ("constraint", "message"),
     [
         (lambda t, q, v, p: jnp.array([v[0], v[1] * v[2]]), "must be affine in v, .* but component 1 is not"),
+        (lambda t, q, v, p: jnp.array([v[0] - t * v[1] ** 2]), "must be affine in v, .* but component 0 is not"),
+        (lambda t, q, v, p: jnp.array([v[0], v[1] - q[0] * v[1] ** 2]), "must be affine in v, .* but component 1 is not"),
         (lambda t, q, v, p: v[1], r"must return a vector \(k,\), but returned shape \(\).*wrap it in jnp.array"),
         (lambda t, q, v: jnp.array([v[1]]), "velocity_constraints takes 3 positional arguments; it must take 4"),
         (lambda t, q, v, p: jnp.array([v[1] * q[7]]), "velocity_constraints reads index 7"),

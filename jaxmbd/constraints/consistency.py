@@ -1,6 +1,7 @@
 """Checks of what the user gives, before anything is integrated. What `jit` or `vmap` hide becomes a verdict, for the state to carry."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import ModelError, Result
-from ..numerics.arrays import known
+from ..numerics.arrays import known, library
 from ..numerics.compile import compiled, inside_jit
 from ..numerics.trial import once
 from ..system import Scalar, System, Vector
@@ -26,9 +27,9 @@ def check_position(system: System, t: Scalar, q: Vector, name: str) -> Verdict |
     return refuse(system, _position(*jax.lax.stop_gradient((system, t, q))), name)
 
 
-def check_motion(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> Verdict | None:
-    """Refuse bad time steps, positions off the manifold and velocities off its tangent space."""
-    return refuse(system, _motion(*jax.lax.stop_gradient((system, t0, q0, v0, dt))))
+def check_motion(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar, called: str = "system") -> Verdict | None:
+    """Refuse bad time steps, positions off the manifold and velocities off its tangent space of a system that the user calls so."""
+    return refuse(system, _motion(*jax.lax.stop_gradient((system, t0, q0, v0, dt))), called=called)
 
 
 def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) -> Verdict | None:
@@ -45,13 +46,13 @@ def check_start(system: System, t0: Scalar, q0: Vector, v0: Vector, dt: Scalar) 
         require_finite_functions(finite, system, t0, q0, v0, dt)
     hidden = refuse(system, verdict)
     if mass is not None:
-        _check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
+        check_mass(known(mass[0]), known(mass[1]), rank_tolerance(q0.dtype))
     for name, numbers in bases.items():
         _check_basis(name, numbers)
     return hidden
 
 
-def refuse(system: System, verdict: Verdict, name: str = "q0") -> Verdict | None:
+def refuse(system: System, verdict: Verdict, name: str = "q0", called: str = "system") -> Verdict | None:
     """Raise where it is seen that a start is wrong. A verdict that is hidden is handed on; `None` says that nothing is wrong."""
     code = known(verdict.result)
     if code is None:
@@ -64,12 +65,12 @@ def refuse(system: System, verdict: Verdict, name: str = "q0") -> Verdict | None
     if result is Result.INCONSISTENT_POSITION:
         raise ModelError(
             f"{name} does not fulfil the constraints: {constraint} is off by {violation:.3g}; "
-            "use mbd.project(system, q, v) to find a consistent start"
+            f"use mbd.project({called}, q, v) to find a consistent start"
         )
     if result is Result.INCONSISTENT_VELOCITY and worst >= 0:
         raise ModelError(
             f"v0 is not tangent to the constraints: {constraint} changes at the rate {violation:.3g}; "
-            "use mbd.project(system, q0, v0) to find a consistent start"
+            f"use mbd.project({called}, q0, v0) to find a consistent start"
         )
     raise ModelError(result.meaning)
 
@@ -84,22 +85,23 @@ def _start(system: System, t: Scalar, q: Vector, v: Vector, dt: Scalar, given: l
     if not manifold.decomposes:
         return finite, verdict, None, {}
     at = manifold.split()
-    return finite, verdict, _mass(system, t, q, v, at), {name: _basis(name, system, t, q, at) for name in given}
+    mass = by_momentum(mass_matrix(system, t, q, v), sizes(system, q), at.basis)
+    return finite, verdict, mass, {name: _basis(name, system, t, q, at) for name in given}
 
 
-def _mass(system: System, t: Scalar, q: Vector, v: Vector, at: Split) -> tuple[Float[Array, "n d"], Float[Array, "n n"]]:
-    """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable.
+def by_momentum(M: Any, size: Any, basis: Any) -> tuple[Any, Any]:
+    """Admissible directions and the mass matrix, both in units of momentum in which coordinates are comparable; NumPy stays NumPy.
 
     A coordinate without inertia counts as the lightest of the others would, moved by its size.
     """
-    M, size = mass_matrix(system, t, q, v), sizes(system, q)
-    unit = jnp.sqrt(jnp.max(jnp.abs(M), axis=1))
-    lightest = jnp.min(jnp.where(unit > 0, unit * size, jnp.inf))
-    unit = jnp.where(unit > 0, unit, jnp.where(jnp.isfinite(lightest), lightest, 1) / size)
-    return unit[:, None] * at.basis, M / jnp.outer(unit, unit)
+    xp = library(M)
+    unit = xp.sqrt(xp.max(xp.abs(M), axis=1))
+    lightest = xp.min(xp.where(unit > 0, unit * size, xp.inf))
+    unit = xp.where(unit > 0, unit, xp.where(xp.isfinite(lightest), lightest, 1) / size)
+    return unit[:, None] * basis, M / xp.outer(unit, unit)
 
 
-def _check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) -> None:
+def check_mass(N: np.ndarray | None, M: np.ndarray | None, tolerance: float) -> None:
     """The mass matrix may be singular, but not for an admissible velocity."""
     if N is None or M is None or N.shape[1] == 0:
         return

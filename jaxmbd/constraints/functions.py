@@ -13,10 +13,13 @@ from ..numerics.compile import compiled
 from ..numerics.signatures import arity
 from ..numerics.trial import is_own, line_of_first_non_finite, require_shape, returned
 from ..system import Scalar, System, Vector
-from .units import sizes
+from .units import extents, sizes
 
 EVALUATED = ("lagrangian", "kinetic", "potential", "discrete_lagrangian", "constraints", "velocity_constraints", "forces")
 """Functions that have values at a start; the others make something of it."""
+
+ELSEWHERE = 3
+"""So many other times and positions show whether a function has the form that it needs everywhere."""
 
 
 def try_function(system: System, name: str, q: Vector, *more: Any, freedom: int | None = None) -> None:
@@ -54,12 +57,20 @@ def try_affine(system: System, q: Vector) -> None:
 
 @compiled
 def _bent(system: System, q: Vector) -> Array:
-    """Which components are not affine, by two velocities of about the size of the coordinates; those that are no number are left alone."""
-    t, size = jnp.zeros((), q.dtype), sizes(system, q)
-    v, w = (size * jnp.asarray(vector, q.dtype) for vector in np.random.default_rng(0).standard_normal((2, q.size)))
-    values = jax.vmap(lambda v: system.velocity_constraints(t, q, v))(jnp.stack([v, w, v + w, jnp.zeros_like(q)]))
-    off = jnp.abs(values[0] + values[1] - values[2] - values[3])
-    return off > jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.sum(jnp.abs(values), axis=0)
+    """Which components are not affine, by two velocities of about the size of the coordinates; those that are no number are left alone.
+
+    Terms that bend them may vanish at the start: other times and positions are tried too.
+    """
+    random, size = np.random.default_rng(0), sizes(system, q)
+    draw = lambda *shape: jnp.asarray(random.standard_normal(shape), q.dtype)
+    v, w = size * draw(2, q.size)
+    pairs = jnp.stack([v, w, v + w, jnp.zeros_like(q)])
+    times = jnp.append(draw(ELSEWHERE), 0)
+    places = jnp.vstack([q + extents(system, q) * draw(ELSEWHERE, q.size), q])
+    at = jax.vmap(jax.vmap(system.velocity_constraints, (None, None, 0)), (0, 0, None))
+    values = at(times, places, pairs)
+    off = jnp.abs(values[:, 0] + values[:, 1] - values[:, 2] - values[:, 3])
+    return jnp.any(off > jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.sum(jnp.abs(values), axis=1), axis=0)
 
 
 def try_friction(system: System, q: Vector) -> None:

@@ -28,7 +28,8 @@ class AbstractRolling(AbstractJoint):
     """A round body on a plane of the first body: one constraint on the height of its centre, and no slip where it touches.
 
     The plane goes through the origin of the first frame, the centre is the origin of the second. `normal` points from the plane to the
-    side on which the body rolls, in the axes of the first frame.
+    side on which the body rolls, in the axes of the first frame. The plane holds from both sides: a body that would lift off is held
+    back, by a normal force that is negative then.
     """
 
     radius: eqx.AbstractVar[Any]

@@ -5,14 +5,33 @@ from typing import NamedTuple
 import diffrax
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 
 class Refusal(NamedTuple):
-    """The first step that was refused since one was taken (zero without), and whether its error was no number."""
+    """The first of the steps that were refused last: its length (zero without any), and whether its error was no number.
+
+    `over` tells that a step has been taken since. Of all whose errors were no numbers, `without` is how many they were, and `far` how far
+    the furthest would have led from the time that is reached.
+    """
 
     dt: Float[Array, ""]
     without_number: Bool[Array, ""]
+    over: Bool[Array, ""]
+    without: Int[Array, ""]
+    far: Float[Array, ""]
+
+    @classmethod
+    def none(cls, dt: Float[Array, ""]) -> "Refusal":
+        """Before the first step; as it stays for steps of one length, which are only refused where there is no number."""
+        return cls(dt, dt > 0, dt == 0, jnp.int32(0), dt)
+
+    def and_then(self, kept: Bool[Array, ""], dt: Float[Array, ""], finite: Bool[Array, ""]) -> "Refusal":
+        """After another step."""
+        first, numberless = self.over & ~kept, ~kept & ~finite
+        either = lambda new, old: jnp.where(first, new, old)
+        far = jnp.maximum(self.far - jnp.where(kept, dt, 0), jnp.where(numberless, dt, 0))
+        return Refusal(either(dt, self.dt), either(~finite, self.without_number), kept, self.without + jnp.int32(numberless), far)
 
 
 class Watched(diffrax.AbstractAdaptiveStepSizeController):
@@ -40,12 +59,10 @@ class Watched(diffrax.AbstractAdaptiveStepSizeController):
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         first, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-        return first, (state, Refusal(jnp.zeros_like(t0), jnp.array(False)))
+        return first, (state, Refusal.none(jnp.zeros_like(t0)))
 
     def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
         state, before = controller_state
         kept, *times, state, result = self.controller.adapt_step_size(t0, t1, y0, y1_candidate, args, y_error, error_order, state)
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y_error)]))
-        first = ~kept & (before.dt == 0)
-        now = Refusal(jnp.where(kept, 0, jnp.where(first, t1 - t0, before.dt)), jnp.where(first, ~finite, ~kept & before.without_number))
-        return kept, *times, (state, now), result
+        return kept, *times, (state, before.and_then(kept, t1 - t0, finite)), result

@@ -7,7 +7,7 @@ $\tilde A = D^{-1} A S$ has rows of unit length, and all follows from one matrix
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..constraints.units import row_size
 from ..numerics.lapack import pinv, solve
@@ -17,16 +17,17 @@ Matrix = Float[Array, "n n"]
 
 
 class Directions(eqx.Module):
-    r"""$\tilde A = D^{-1} A S$ and its Moore-Penrose inverse."""
+    r"""$\tilde A = D^{-1} A S$ and its Moore-Penrose inverse; rows that differ by less than `cutoff` count as one, none does without."""
 
     rows: Float[Array, "m n"]
     inverse: Float[Array, "n m"]
     size: Vector
     length: Float[Array, " m"]
+    cutoff: Float[Array, ""] | None
     shared: bool = eqx.field(static=True)
 
     @classmethod
-    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | float | None, by_work: bool = True) -> "Directions":
+    def of(cls, A: Float[Array, "m n"], size: Vector, cutoff: Float[Array, ""] | None, by_work: bool = True) -> "Directions":
         """Those of the rows of a matrix; `cutoff` is the relative size of singular values that count as zero, `None` for independent rows.
 
         Redundant rows share what they hold so that multipliers are small `by_work`, times the length of their row, or as numbers.
@@ -34,7 +35,7 @@ class Directions(eqx.Module):
         length = row_size(A * size)
         rows = A * size / length[:, None]
         inverse = solve(rows @ rows.T, rows).T if cutoff is None else pinv(rows, cutoff)
-        return cls(rows, inverse, size, length, cutoff is not None and not by_work)
+        return cls(rows, inverse, size, length, cutoff, cutoff is not None and not by_work)
 
     def correction(self, residual: Float[Array, " m"], W: Matrix | None = None) -> tuple[Vector, Float[Array, " m"]]:
         r"""The smallest change $c$ with $A c = -r$, and the multipliers in $W c + A^T \mu = 0$: those of (14a), (16), (17).
@@ -45,6 +46,15 @@ class Directions(eqx.Module):
             return self.constrained(W, jnp.zeros_like(self.size), -residual)
         change = -self.inverse @ (residual / self.length)
         return self.size * change, self._multipliers(-change)
+
+    def met(self, residual: Float[Array, " m"], v: Vector, change: Vector) -> Bool[Array, ""]:
+        """Whether a correction takes the residual of a velocity away, up to rounding of its terms: it does unless rows contradict."""
+        if self.cutoff is None:
+            return jnp.array(True)
+        rates, before, moved = residual / self.length, v / self.size, change / self.size
+        speed = jnp.max(jnp.maximum(jnp.abs(before), jnp.abs(before + moved)))
+        terms = speed + jnp.abs(rates - self.rows @ before)
+        return jnp.all(jnp.abs(rates + self.rows @ moved) <= (jnp.finfo(v.dtype).eps ** 0.5 + self.cutoff) * terms)
 
     def constrained(self, M: Matrix, f: Vector, b: Float[Array, " m"]) -> tuple[Vector, Float[Array, " m"]]:
         r"""$M a + A^T \lambda = f$ with $A a = b$, of which the multipliers are the smallest ones: (11b), (14b).

@@ -120,18 +120,21 @@ class Dynamics(eqx.Module):
         return cls(kinematics, functions, None, _is_mass(weight), independent)
 
     @checked
-    def reduced(self, X: Any) -> "Dynamics":
+    def reduced(self, X: Any, *, exact: bool = False, independent: bool = False) -> "Dynamics":
         r"""The same by fewer coordinates $r$, with $x = X r$ (23)-(26): Ritz forms, modes, or any map.
 
         Mass, forces, weight and constraints follow. Constraints that the forms can only nearly meet are met in the sense of least squares.
+        A start is one that the projection leaves where it is.
 
         **Arguments**
 
         - `X`: a matrix with a column a coordinate, or a function $x(r)$.
+        - `exact`: that the forms can meet the constraints. A motion on which they cannot is then an error, like one of all coordinates.
+        - `independent`: that in these coordinates no constraint ever follows from the others.
         """
         form = as_pytree(X) if callable(X) else Partial(jnp.matmul, jnp.asarray(X))
         whole = form if self.form is None else Partial(_one_after_the_other, self.form, form)
-        return Dynamics(self.system, self.functions, whole, self.by_mass, False, True)
+        return Dynamics(self.system, self.functions, whole, self.by_mass, independent, not exact)
 
     def astype(self, dtype) -> "Dynamics":
         """The same with every floating leaf in `dtype`."""

@@ -14,10 +14,11 @@ from ..errors import ModelError, Result, explanations
 from ..numerics.arguments import checked
 from ..numerics.arrays import known, over_rows
 from ..numerics.compile import compiled
-from ..simulation.trajectory import Adaptive, Status, Trajectory
+from ..simulation.trajectory import Adaptive, Trajectory
 from ..system import System, VectorLike
 from .controller import Refusal, Watched
 from .dynamics import Dynamics, State
+from .ending import status_of
 from .methods import AbstractMethod, Field, Projection
 from .motion import Motion, as_trajectory
 from .solver import CountingSteps, Projected
@@ -52,8 +53,8 @@ def integrate(
     t1: ArrayLike,
     t0: ArrayLike = 0.0,
     solver: diffrax.AbstractSolver = diffrax.Dopri5(),
-    rtol: float = RTOL,
-    atol: float = ATOL,
+    rtol: float | None = None,
+    atol: float | None = None,
     saveat: Any = ROWS,
     dt0: ArrayLike | None = None,
     dtmax: float | None = None,
@@ -77,7 +78,7 @@ def integrate(
     - `q0`, `v0`, `w0`: where the motion begins, on the constraints and along them. No `v0` means rest.
     - `t0`, `t1`: from when to when; `t1` may lie before `t0`.
     - `solver`: of diffrax, such as `Dopri5()`, `Tsit5()`, `Dopri8()`, or for stiff motions `Kvaerno5()`.
-    - `rtol`, `atol`: relative and absolute tolerance of the error of a step.
+    - `rtol`, `atol`: relative and absolute tolerance of the error of a step, 1e-6 and 1e-9 unless given.
     - `saveat`: times of the rows, or their number, evenly spaced from `t0` to `t1`. The solver does not stop at them.
     - `dt0`, `dtmax`, `dtmin`: the first, the longest and the shortest step.
     - `method`: how constraints enter: `Projection()`, or to compare `Baseline()`, `Baumgarte(alpha, beta)`, `BraunGoldfarb()` or
@@ -92,15 +93,13 @@ def integrate(
     **Returns**
 
     Of a system its `Trajectory`, which post-processing reads as one of `simulate`; of other dynamics a `Motion`. Their `scheme` tells how
-    many steps were accepted and rejected. An event is found in the last row, and in `final`.
+    many steps were accepted and rejected. An event is found in the last row, and in `final`. What else a `Motion` has is in `carried` of a
+    `Trajectory`: `carried.w`, and `carried.velocity_multipliers`.
     """
     dynamics, y0, times, verdict = begin(dynamics, q0, v0, w0, (t0, t1), controls)
     rows = _rows(saveat, *times)
-    if controller is None:
-        of_times = lambda value: None if value is None else jnp.asarray(value, y0.q.dtype)
-        smallest = 1000 * jnp.finfo(y0.q.dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1])) if dtmin is None else dtmin
-        limits = {"dtmin": of_times(smallest), "dtmax": of_times(dtmax), "force_dtmin": False}
-        controller = diffrax.PIDController(of_times(rtol), of_times(atol), **limits)
+    limits = {"rtol": rtol, "atol": atol, "dtmin": dtmin, "dtmax": dtmax}
+    controller = _controller(limits, times) if controller is None else _alone(controller, limits)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         controller = Watched(controller)
     elif dt0 is None:
@@ -119,6 +118,22 @@ def integrate(
 
 FAILURES = explanations("the integration failed", "call integrate(..., throw=False) and then check() outside jit to see when and why")
 """What is told of a motion inside `jit`."""
+
+
+def _controller(limits: dict[str, float | None], times: tuple[Array, Array]) -> diffrax.PIDController:
+    """That of the tolerances and limits that are given, in the dtype of times."""
+    smallest = 1000 * jnp.finfo(times[0].dtype).eps * jnp.maximum(jnp.abs(times[0]), jnp.abs(times[1]))
+    given = {name: jnp.asarray(value, times[0].dtype) for name, value in limits.items() if value is not None}
+    usual = {"rtol": jnp.asarray(RTOL, times[0].dtype), "atol": jnp.asarray(ATOL, times[0].dtype), "dtmin": smallest}
+    return diffrax.PIDController(**(usual | given), force_dtmin=False)
+
+
+def _alone(controller: diffrax.AbstractStepSizeController, limits: dict[str, float | None]) -> diffrax.AbstractStepSizeController:
+    """A controller of the user's, which has tolerances and limits of its own."""
+    both = [name for name, value in limits.items() if value is not None]
+    if both:
+        raise ModelError(f"controller and {', '.join(both)} were given: set them in the controller, diffrax.PIDController({both[0]}=...)")
+    return controller
 
 
 def _rows(saveat: Any, t0: Array, t1: Array) -> Float[Array, " rows"]:
@@ -164,8 +179,8 @@ def _run(
     )
     (t, last_t), (y, last_y) = solution.ts, solution.ys
     end, final = last_t[0], jax.tree.map(lambda leaf: leaf[0], last_y)
-    refusal = solution.controller_state[1] if watched else Refusal(jnp.zeros_like(t0) if dt0 is None else dt0, jnp.array(True))
-    status = _status(dynamics, choices, solution.result, end, final, jax.lax.stop_gradient(refusal), verdict, t1 >= t0)
+    refusal = solution.controller_state[1] if watched else Refusal.none(jnp.zeros_like(t0) if dt0 is None else jnp.abs(dt0))
+    status = status_of(dynamics, choices.method, solution, end, final, refusal, jnp.where(t1 >= t0, 1, -1).astype(t0.dtype), verdict)
     reached = jnp.isfinite(t) & jnp.all(jnp.isfinite(y.q), axis=1)
     held = lambda many, one: jnp.where(reached.reshape(-1, *(1 for _ in one.shape)), many, one)
     t, y = held(t, end), jax.tree.map(held, y, final)
@@ -194,42 +209,3 @@ def _results(reached: Array, result: Array) -> Array:
     first = ~good & (jnp.cumsum(~good) == 1)
     later = jnp.where(result == Result.SUCCESS, Result.AFTER_EVENT, jnp.where(first, result, Result.NOT_REACHED))
     return jnp.where(good, Result.SUCCESS, later).astype(jnp.int32)
-
-
-def _status(
-    dynamics: Dynamics,
-    choices: Choices,
-    outcome: Any,
-    t: Array,
-    y: State,
-    refusal: Refusal,
-    verdict: Verdict | None,
-    forwards: Array,
-) -> Status:
-    """How a motion ended: where steps could not be taken, what a step in the direction of motion finds tells why."""
-    dynamics, t, y = jax.lax.stop_gradient((dynamics, t, y))
-    dt = jnp.where(forwards, refusal.dt, -refusal.dt)
-    rate = choices.method.instant(dynamics, t, y, jnp.full_like(t, jnp.inf)).rate
-    q = y.q + dt * rate.q
-    q, reached = Projection().position(dynamics, t + dt, q) if choices.method.projects else (q, jnp.array(True))
-    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((rate, dynamics.forces(t + dt, q, y.v, y.w)))]
-    values = jnp.abs(dynamics.constraints(t + dt, q))
-    none = jnp.full((), -1, jnp.int32)
-    worst, violation = (jnp.argmax(values).astype(jnp.int32), jnp.max(values)) if values.size else (none, jnp.zeros_like(t))
-    smooth = jnp.all(jnp.stack(finite)) if values.size and choices.method.projects else jnp.array(False)
-    without = jnp.where(smooth | ~reached, Result.NOT_PROJECTED, Result.NON_FINITE)
-    stopped = jnp.where(refusal.without_number, without, Result.STEP_TOO_SMALL)
-    good = (outcome == diffrax.RESULTS.successful) | (outcome == diffrax.RESULTS.event_occurred)
-    result = jnp.where(outcome == diffrax.RESULTS.max_steps_reached, Result.STEPS_EXHAUSTED, stopped)
-    blamed = result == Result.NOT_PROJECTED
-    found = Status(
-        jnp.where(good, Result.SUCCESS, result).astype(jnp.int32),
-        jnp.int32(0),
-        jnp.zeros_like(t),
-        jnp.where(blamed & ~good, worst, -1),
-        jnp.where(blamed & ~good, violation, 0),
-    )
-    if verdict is None:
-        return found
-    start = Status(verdict.result, jnp.int32(0), jnp.zeros_like(t), verdict.worst, verdict.violation.astype(t.dtype))
-    return jax.tree.map(lambda mine, its: jnp.where(verdict.result == Result.SUCCESS, mine, its), found, start)

@@ -13,6 +13,7 @@ from ..numerics.arguments import check_fields
 from ..numerics.checks import not_negative
 from ..numerics.lapack import solve
 from ..system import Scalar, Vector
+from .directions import Directions
 from .dynamics import Dynamics, State
 from .position import Tolerance, project_position
 
@@ -62,16 +63,17 @@ class Projection(AbstractMethod):
         """The position on the constraints near another (16), (17), and whether it was found."""
         return project_position(dynamics, t, q, Tolerance(self.tolerance, self.max_steps))
 
-    def velocity(self, dynamics: Dynamics, t: Scalar, q: Vector, v: Vector) -> Vector:
-        """The velocity that the constraints admit near another (11a)."""
-        change, _ = dynamics.directions(t, q, v).correction(dynamics.rate(t, q, v), dynamics.weight(t, q))
-        return v + change
+    def velocity(self, dynamics: Dynamics, t: Scalar, q: Vector, v: Vector) -> tuple[Vector, Bool[Array, ""]]:
+        """The velocity that the constraints admit near another (11a), and whether there is one: they may contradict each other."""
+        v, _, admitted = _along(dynamics, dynamics.directions(t, q, v), t, q, v)
+        return v, admitted
 
     @eqx.filter_jit
     def state(self, dynamics: Dynamics, t: Scalar, y: State) -> tuple[State, Bool[Array, ""]]:
         """Position and velocity on the constraints, and whether they were found."""
         q, reached = self.position(dynamics, t, y.q)
-        return State(q, self.velocity(dynamics, t, q, y.v), y.w), reached
+        v, admitted = self.velocity(dynamics, t, q, y.v)
+        return State(q, v, y.w), reached & admitted
 
     @eqx.filter_jit
     def tangent(self, dynamics: Dynamics, t: Scalar, y: State, change: State) -> State:
@@ -87,8 +89,8 @@ class Projection(AbstractMethod):
         q, reached = self.position(dynamics, t, y.q) if self.inside else (y.q, True)
         q = jnp.where(reached, q, jnp.nan)
         at = dynamics.directions(t, q, y.v)
-        change, mu = at.correction(dynamics.rate(t, q, y.v), dynamics.weight(t, q))
-        v = y.v + change
+        v, mu, admitted = _along(dynamics, at, t, q, y.v)
+        v = jnp.where(admitted, v, jnp.nan)
         a, multipliers = at.constrained(dynamics.mass(t, q, v), dynamics.forces(t, q, v, y.w), -dynamics.curvature(t, q, v))
         return Instant(State(q, v, y.w), State(v, a, dynamics.states(t, q, v, y.w)), multipliers, mu)
 
@@ -153,6 +155,16 @@ class Penalty(AbstractMethod):
         f = dynamics.forces(t, y.q, y.v, y.w) - pull(multipliers)[0]
         a = solve(dynamics.mass(t, y.q, y.v), f)
         return Instant(y, State(y.v, a, dynamics.states(t, y.q, y.v, y.w)), multipliers, jnp.zeros_like(rate))
+
+
+def _along(dynamics: Dynamics, at: Directions, t: Scalar, q: Vector, v: Vector) -> tuple[Vector, Rows, Bool[Array, ""]]:
+    r"""The velocity nearest to another that the constraints admit, the multipliers $\mu$ of that, and whether it fulfils them.
+
+    Accelerations are not asked: constraints that contradict each other there do so in velocities too, an instant later.
+    """
+    residual = dynamics.rate(t, q, v)
+    change, mu = at.correction(residual, dynamics.weight(t, q))
+    return v + change, mu, at.met(residual, v, change) | dynamics.inexact
 
 
 def _accelerated(dynamics: Dynamics, t: Scalar, y: State, b: Rows) -> Instant:

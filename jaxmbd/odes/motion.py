@@ -9,7 +9,7 @@ from ..constraints.calculus import momentum
 from ..constraints.counts import constraint_count, rank
 from ..errors import Result, SimulationError
 from ..simulation.start import fingerprint
-from ..simulation.trajectory import Adaptive, Origin, State as NodeState, Status, Trajectory, first_failed
+from ..simulation.trajectory import Adaptive, Origin, State as NodeState, Status, Trajectory, first_failed, poison
 from ..system import System
 from .dynamics import State
 
@@ -53,20 +53,24 @@ class Motion(eqx.Module):
 
     def poisoned(self) -> "Motion":
         """Not a number wherever the end was not reached, so that a derivative taken without its value is loud too."""
-        factor = jnp.where(self.successful, 1.0, jnp.nan).astype(self.t.dtype)
-        fields = lambda motion: [motion.q, motion.v, motion.multipliers]
-        return eqx.tree_at(fields, self, [factor * column for column in fields(self)])
+        return poison(self, ~self.successful)
+
+
+class Beside(eqx.Module):
+    r"""What a trajectory carries beside coordinates: states `w`, and $\mu$, as `Motion` has them."""
+
+    w: PyTree
+    velocity_multipliers: Float[Array, "rows m"]
 
 
 def as_trajectory(system: System, motion: Motion, begin: Array) -> Trajectory:
-    """The same as the trajectory of a system, which post-processing reads. States that are no coordinates are what is `carried`."""
+    """The same as the trajectory of a system, which post-processing reads; what that has no place for is `carried`."""
     p = jax.vmap(lambda t, q, v: momentum(system, t, q, v))(motion.t, motion.q, motion.v)
     span, q = jnp.abs(motion.end - begin), motion.final.q
     still, origin = jnp.zeros((1, q.size), q.dtype), Origin(begin, span, fingerprint(system), motion.scheme)
     last = momentum(system, motion.end, q, motion.final.v)
     final = NodeState(motion.scheme.accepted, motion.end, q, last, still, still[0], motion.status, motion.final.w, None, origin)
     none = jnp.zeros_like(motion.t)
-    fields = ("q", "v", "p", "multipliers") + (() if motion.w is None else ("carried",))
     return Trajectory(
         t=motion.t,
         results=motion.results,
@@ -76,11 +80,11 @@ def as_trajectory(system: System, motion: Motion, begin: Array) -> Trajectory:
         final=final,
         scheme=motion.scheme,
         stride=1,
-        fields=fields,
+        fields=("q", "v", "p", "multipliers", "carried"),
         redundant=constraint_count(system, q) - rank(system, q),
         q=motion.q,
         v=motion.v,
         p=p,
         multipliers=motion.multipliers,
-        carried=motion.w,
+        carried=Beside(motion.w, motion.velocity_multipliers),
     )

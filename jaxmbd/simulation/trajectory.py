@@ -177,9 +177,14 @@ class Trajectory(eqx.Module):
 
     def poisoned(self) -> "Trajectory":
         """Not a number wherever a step failed, so that a derivative taken without its value is loud too."""
-        motion = lambda tree: [getattr(tree, name) for name in ("q", "v", "p", "multipliers") if name in self.fields]
-        factor = jnp.where(self.successful, 1.0, jnp.nan).astype(self.t.dtype)
-        return eqx.tree_at(motion, self, [factor * column for column in motion(self)])
+        return poison(self, ~self.successful)
+
+
+def poison(tree: PyTree, wrong: Bool[Array, ""]) -> PyTree:
+    """The same with all floating numbers not a number where something is wrong, and their derivatives: a choice would make those zero."""
+    numbers, rest = eqx.partition(tree, eqx.is_inexact_array)
+    factor = jnp.where(wrong, jnp.nan, 1.0)
+    return eqx.combine(jax.tree.map(lambda leaf: factor.astype(leaf.dtype) * leaf, numbers), rest)
 
 
 def first_failed(results: Int[Array, "*batch"], of: str) -> tuple[tuple[int, ...], str] | None:
@@ -222,5 +227,5 @@ def _worst_constraint(status: Status, system: System | None) -> str:
     result = Result(int(status.result))
     name = f"number {int(status.worst)}" if system is None else system.constraint_name(int(status.worst))
     when = "" if result.of_start else " at the last iterate"
-    how = " at the rate" if result is Result.INCONSISTENT_VELOCITY else " by"
+    how = " at the rate" if result in (Result.INCONSISTENT_VELOCITY, Result.NO_VELOCITY) else " by"
     return f" Worst constraint{when}: {name}, off{how} {float(status.violation):.3g}."

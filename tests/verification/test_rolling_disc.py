@@ -9,12 +9,13 @@ contact; the centre is on one of radius R - r sin(tilt). The balance of angular 
 
 import functools
 
+import diffrax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import joints, post, rotation
+from jaxmbd import joints, odes, post, rotation
 
 MASS, RADIUS, CIRCLE, GRAVITY = 0.3048, 0.05, 0.5, 9.81
 PUBLISHED = {5: (10.7364981632612, 5.852173782956319), 20: (22.13684778502703, 2.838337855595421)}
@@ -106,3 +107,16 @@ def test_the_reaction_carries_the_weight_and_keeps_the_centre_on_its_circle():
 def test_after_a_period_the_disc_is_back(degrees):
     errors = [float(jnp.abs(run(degrees, "midpoint", n, n).q[-1] - steady(degrees)[1]).max()) for n in (500, 1000)]
     assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.02 and errors[1] < {5: 2e-2, 20: 2e-3}[degrees]
+
+
+@pytest.mark.slow
+def test_after_a_period_an_adaptive_solver_is_back_with_the_force_of_the_closed_form():
+    """Constraints on velocities beside one on the height, by projection and a method of order eight."""
+    system, q0, v0, _, around = steady(20)
+    motion = odes.integrate(system, q0, v0, t1=2 * np.pi / around, solver=diffrax.Dopri8(), rtol=1e-6, atol=1e-6, saveat=5)
+    force = np.asarray(post.reactions(system, motion)["contact"].force)
+    inwards = MASS * around**2 * (CIRCLE - RADIUS * np.sin(np.radians(20)))
+    assert np.abs(motion.q[-1] - q0).max() < 1e-5 and int(motion.scheme.accepted) < 100
+    assert max(np.abs(part(system, motion)).max() for part in (post.constraint_residuals, post.constraint_rates)) < 1e-13
+    np.testing.assert_allclose(force[:, 2], MASS * GRAVITY, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(force[:, :2], axis=1), inwards, rtol=1e-5)

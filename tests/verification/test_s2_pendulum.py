@@ -103,7 +103,8 @@ def fifteen_periods(solver):
 
     @jax.jit
     def go(tolerance):
-        controller = diffrax.PIDController(tolerance, tolerance, pcoeff=0.1, icoeff=0.3)
+        smooth = {"pcoeff": 0.1, "icoeff": 0.3} if isinstance(solver, diffrax.Dopri8) else {}
+        controller = diffrax.PIDController(tolerance, tolerance, **smooth)
         return odes.integrate(system, jnp.array([1.0, 0.0]), t1=30.0, solver=solver, controller=controller, saveat=2)
 
     return go
@@ -124,7 +125,7 @@ def test_sundials_pendulum_with_order_eight(published, own):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("published, own", [(1e-5, 1e-4), (1e-9, 1e-7)])
+@pytest.mark.parametrize("published, own", [(1e-5, 2.5e-4), (1e-7, 4e-6), (1e-9, 1e-7)])
 def test_sundials_pendulum_with_order_five(published, own):
     error, evaluations = error_and_evaluations(diffrax.Tsit5(), own)
     assert error < CVODE[published][0] and evaluations < CVODE[published][1]
