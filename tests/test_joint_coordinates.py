@@ -245,6 +245,13 @@ def test_float32_stays_float32(arm):
     np.testing.assert_allclose(run.q[-1], mbd.simulate(system, q, dt=0.01, steps=10).q[-1], atol=1e-4)
 
 
+def test_a_motion_in_other_coordinates_is_refused(both):
+    (full, y, rate, _), (system, _, _, _) = both
+    run = mbd.simulate(full, y, rate, dt=0.01, steps=1, controls=motor, throw=False, formulation=mbd.NullSpace(source="qr"))
+    with pytest.raises(mbd.ModelError, match="50 coordinates, but this system has 8"):
+        post.poses(system, run)
+
+
 def test_schemes_of_directors_are_refused_by_name(arm):
     with pytest.raises(mbd.ModelError, match="coordinates of directors"):
         mbd.simulate(*arm, dt=0.01, steps=2, scheme=mbd.schemes.ConservativeDirector())

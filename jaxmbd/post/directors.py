@@ -39,7 +39,7 @@ def has_joint_coordinates(system: System) -> bool:
 def in_directors(system: System, trajectory: Trajectory) -> tuple[System, Trajectory]:
     """The same mechanism and motion in directors; any other system, and what is no motion of one, as they are."""
     moving = isinstance(trajectory, Trajectory) and trajectory.q is not None and trajectory.t.ndim == 1
-    if not moving or not has_joint_coordinates(system):
+    if not moving or not has_joint_coordinates(system) or trajectory.q.shape[1] != system.params.size:
         return system, trajectory
     q, v = _positions(system.astype(trajectory.t.dtype), trajectory)
     final = eqx.tree_at(lambda state: state.q, trajectory.final, q[-1])
