@@ -9,6 +9,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import post, robotics
+from jaxmbd.assembly.joint_model import by_doubling, one_by_one
 from jaxmbd.assembly.placement import as_frame, joint_frames, reference_poses
 
 GRAVITY = np.array([0.3, -0.2, -9.81])
@@ -112,6 +113,18 @@ def test_mass_matrix_bias_and_gravity_are_those_of_pinocchio(seed, count, kinds)
         np.testing.assert_allclose(M, np.triu(crba) + np.triu(crba, 1).T, rtol=0, atol=1e-10)
         np.testing.assert_allclose(forces, pin.rnea(model, data, p, w, w_dot), rtol=0, atol=1e-10)
         np.testing.assert_allclose(weight, pin.computeGeneralizedGravity(model, data, p), rtol=0, atol=1e-10)
+
+
+def test_many_frames_are_composed_as_few_are():
+    """Along a tree with long and short branches; the last frame is space."""
+    rng = np.random.default_rng(3)
+    carriers = (*(9 if i in (0, 5) else int(rng.integers(max(0, i - 2), i)) for i in range(9)), 9)
+    turns = np.stack([np.asarray(mbd.rotation.exp(vector)) for vector in rng.normal(size=(10, 3))])
+    seen = mbd.Frame(jnp.asarray(rng.normal(size=(10, 3))).at[9].set(0), jnp.asarray(turns).at[9].set(jnp.eye(3)))
+    few, many = one_by_one(seen, carriers), by_doubling(seen, carriers)
+    np.testing.assert_allclose(many.origin, few.origin, atol=1e-13)
+    np.testing.assert_allclose(many.rotation, few.rotation, atol=1e-13)
+    assert np.max(np.abs(few.origin - seen.origin)) > 0.1
 
 
 def four_bar():
