@@ -15,7 +15,7 @@ import jaxmbd
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "bash", "text"}
-LONG = {"beams", "extending", "mechanisms"}
+LONG = {"beams", "extending", "forces", "mechanisms", "odes"}
 """Pages that take longest run with the slow tests."""
 FENCE = re.compile(r"^([ \t]*)```(\w+)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 

@@ -26,7 +26,9 @@ LIFT = {"height": Function(lambda t, q, p: q[0], way)}
 LAWS = {"limit just above the need": lambda u: saturated(u, 5.7), "cubic": lambda u: u + u**3}
 
 
-@pytest.mark.parametrize("scheme", [mbd.Midpoint(), ALPHA], ids=["midpoint", "generalised alpha"])
+@pytest.mark.parametrize(
+    "scheme", [pytest.param(mbd.Midpoint(), id="midpoint"), pytest.param(ALPHA, id="generalised alpha", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("law", LAWS)
 def test_inputs_that_do_not_act_in_proportion(law, scheme):
     """Their forces are those of inputs that do, from the first instant on, and they return the motion."""

@@ -127,7 +127,7 @@ def test_random_trees_with_all_joints(floating, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_random_trees(floating, seed):
     check_tree(floating, seed)
