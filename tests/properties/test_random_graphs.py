@@ -1,5 +1,7 @@
 """Random mechanisms: trees of all joints, planar and spatial loops, tied to the ground or floating."""
 
+import os
+
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,8 @@ from jaxmbd import post, rotation
 from jaxmbd.constraints import split
 
 from .. import programs
+
+EXAMPLES = 2 * int(os.environ.get("JAXMBD_RANDOM_TOPOLOGIES", "2"))
 
 DT, STEPS = 2e-3, 20
 FORMULATIONS = (mbd.Multipliers(), mbd.NullSpace(), mbd.Reparametrised())
@@ -127,7 +131,7 @@ def test_random_trees_with_all_joints(floating, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_random_trees(floating, seed):
     check_tree(floating, seed)
@@ -153,7 +157,7 @@ def test_a_random_loop(check_loop):
 
 @pytest.mark.slow
 @LOOPS
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(seed=st.integers(0, 2**31 - 1))
 def test_random_loops(check_loop, seed):
     check_loop(seed)
