@@ -102,6 +102,8 @@ def reactions(
     if axes not in ("space", "joint"):
         raise ModelError(f"axes must be 'space' or 'joint', not {axes!r}")
     if not has_joint_coordinates(system):
+        if controls is not None:
+            raise ModelError("controls are for coordinates of joints: in directors reactions follow from the multipliers of the trajectory")
         return telling_digits(_reactions)(system, trajectory, axes)
     full, lifted = in_directors(system, trajectory)
     trajectory.require("reactions", "q", "v")
